@@ -1,0 +1,55 @@
+# The front door. `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements.lock
+SETUP := $(VENV)/.set-up-from
+RUN_ARGUMENTS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run quick paper full test check bench clean lock proto
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+setup: $(SETUP)  ## make .venv (every target that needs it does so by itself)
+
+# Made again when the lock or the Python behind it changes, not otherwise: the stamp holds what it was made from.
+$(SETUP): $(LOCK)
+	@sh .ci/set-up "$(PYTHON)" "$(VENV)" "$(LOCK)" "$@"
+
+run: $(SETUP)  ## run the steady profile and write tables, figures and report
+	@$(BIN)/brokerlab run --profile steady $(RUN_ARGUMENTS)
+
+quick: $(SETUP)  ## a look in under a minute
+	@$(BIN)/brokerlab run --profile quick $(RUN_ARGUMENTS)
+
+paper: $(SETUP)  ## the 2017 paper's cells: 30,000 messages, four tries
+	@$(BIN)/brokerlab run --profile paper $(RUN_ARGUMENTS)
+
+full: $(SETUP)  ## 8 B to 128 KB, all cells
+	@$(BIN)/brokerlab run --profile full $(RUN_ARGUMENTS)
+
+test: $(SETUP)  ## all tests
+	@$(BIN)/python -m pytest -q
+
+check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to date
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m brokers.rpc.generate --check
+
+bench: $(SETUP)  ## speed of the data plane, as ratios within one run
+	@$(BIN)/python -m tests.bench $(RUN_ARGUMENTS)
+
+clean:  ## remove .venv, results and caches
+	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+proto: $(SETUP)  ## generate the protobuf modules anew
+	@$(BIN)/python -m brokers.rpc.generate
+
+lock:  ## resolve pyproject.toml into the lock file anew (needs uv)
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file $(LOCK)
