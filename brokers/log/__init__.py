@@ -1,0 +1,44 @@
+"""The log of a partition: segment files of record batches, read and written through one seam to the disk."""
+
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.errors import (
+    LeaderEpochStale,
+    LogChangeUncertain,
+    LogClosed,
+    LogDiskFailed,
+    LogError,
+    LogOffsetOutOfRange,
+    LogRefusesWrites,
+    LogSyncFailed,
+    LogUnreadable,
+    ProducerFenced,
+    SequenceError,
+    SequenceOutOfOrder,
+)
+from brokers.log.flush import Flush, GroupCommit
+from brokers.log.log import Batch, Log
+from brokers.log.recovery import RecoveryReport
+from brokers.log.segment import OpenSegments
+
+__all__ = [
+    "Batch",
+    "Flush",
+    "FsyncPolicy",
+    "GroupCommit",
+    "LeaderEpochStale",
+    "Log",
+    "LogChangeUncertain",
+    "LogClosed",
+    "LogConfig",
+    "LogDiskFailed",
+    "LogError",
+    "LogOffsetOutOfRange",
+    "LogRefusesWrites",
+    "LogSyncFailed",
+    "LogUnreadable",
+    "OpenSegments",
+    "ProducerFenced",
+    "RecoveryReport",
+    "SequenceError",
+    "SequenceOutOfOrder",
+]

@@ -1,0 +1,95 @@
+"""Bringing appended data to the disk itself without holding up the event loop.
+
+The log's state is touched on the loop's thread only. A flush is three steps: `Log.begin_flush` collects what is not
+synced (second handles to the files, so that the log may roll, cut or delete meanwhile), `Flush.run` does the blocking
+calls in any thread, `Log.end_flush` notes the outcome. `GroupCommit` strings them together for many waiters.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from brokers.log.errors import LogDiskFailed, LogError, LogOffsetOutOfRange
+from brokers.log.files import Files, sync_directory
+from brokers.log.segment import OpenSegments, Segment
+
+if TYPE_CHECKING:
+    from brokers.log.log import Log
+
+
+@dataclass(slots=True)
+class Flush:
+    """One sync of one log, to be run once. `error` holds the disk's answer if it was not yes."""
+
+    files: Files
+    handles: list[int]
+    segments: list[Segment]
+    directory: Path | None
+    end_offset: int
+    generation: int
+    error: OSError | None = field(default=None)
+
+    def run(self) -> None:
+        """Sync the files, then the directory if a file is new in it. Blocks; touches nothing but the disk."""
+        try:
+            for handle in self.handles:
+                self.files.fdatasync(handle)
+            if self.directory is not None:
+                sync_directory(self.files, self.directory)
+        except OSError as error:
+            self.error = error
+        finally:
+            for handle in self.handles:
+                self.files.close(handle)
+
+
+def duplicate_handles(files: Files, segments: Iterable[Segment], open_segments: OpenSegments) -> list[int]:
+    """Second handles of the segments, of which closed ones are opened; LogDiskFailed, and none, if one fails."""
+    handles: list[int] = []
+    try:
+        for segment in segments:
+            if segment.handle < 0:
+                open_segments.use(segment)
+            handles.append(files.duplicate(segment.handle))
+    except (OSError, LogDiskFailed) as error:
+        for handle in handles:
+            files.close(handle)
+        raise LogDiskFailed(f"cannot sync: {error}") from error
+    return handles
+
+
+class GroupCommit:
+    """Syncs one log for everybody who waits: all appends that came while a sync was running share the next one."""
+
+    def __init__(self, log: "Log", executor: Executor | None = None) -> None:
+        self._log = log
+        self._executor = executor
+        self._running: asyncio.Future[None] | None = None
+
+    async def synced(self, offset: int) -> None:
+        """Return once everything before `offset` is on the disk.
+
+        LogSyncFailed when the disk failed; LogOffsetOutOfRange when the log was cut meanwhile.
+        """
+        while self._log.synced_offset < offset:
+            if offset > self._log.end_offset:
+                raise LogOffsetOutOfRange(offset, self._log.start_offset, self._log.end_offset)
+            if self._running is None:
+                self._running = self._begin()
+            await asyncio.shield(self._running)
+
+    def _begin(self) -> "asyncio.Future[None]":
+        flush = self._log.begin_flush()
+        assert flush is not None, "something is not synced"
+        running = asyncio.get_running_loop().run_in_executor(self._executor, flush.run)
+        running.add_done_callback(lambda _: self._end(flush))
+        return running
+
+    def _end(self, flush: Flush) -> None:
+        self._running = None
+        with suppress(LogError):  # the log remembers a failure and tells each waiter at its next attempt
+            self._log.end_flush(flush)

@@ -1,0 +1,398 @@
+"""The log of one partition: batches in, batches out, nothing lost that was promised.
+
+All calls are synchronous and belong on one thread, the event loop's. `append` reaches the operating system and returns;
+what has to be on the disk before it is acknowledged goes through flush.py. Reads come from the page cache.
+
+What an error means: `errors.py` says of each class whether the call certainly did nothing. After a failed write the log
+refuses all further writes until it is opened again, and serves what it held; the good end is remembered in memory, so
+bytes that could not be cut off are never served.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from brokers.log.checkpoint import FILE_NAME, Checkpoint, encode_checkpoint
+from brokers.log.config import LogConfig
+from brokers.log.errors import (
+    LeaderEpochStale,
+    LogChangeUncertain,
+    LogClosed,
+    LogDiskFailed,
+    LogRefusesWrites,
+    LogSyncFailed,
+    SequenceError,
+)
+from brokers.log.files import OS_FILES, Files, replace_file
+from brokers.log.flush import Flush, duplicate_handles
+from brokers.log.reading import Reader
+from brokers.log.recovery import Recovery, RecoveryReport
+from brokers.log.segment import OpenSegments, Segment, new_segment
+from brokers.log.snapshots import load_producers, prune_snapshots, replay, save_producers
+from brokers.wire.batch import LENGTH_END, NO_PRODUCER, PLACE, BatchHeader
+
+Batch = tuple[bytearray | memoryview, BatchHeader]
+"""A writable buffer that holds exactly one batch, and the header that `check_produced` gave for it."""
+
+
+class Log:
+    """See the module. Made by `open`, ended by `close` or `delete`."""
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        files: Files = OS_FILES,
+        open_segments: OpenSegments | None = None,
+    ) -> "Log":
+        """Recover the log in the directory, which is made if it is missing.
+
+        `now_ms` is milliseconds since 1970 on a clock that does not jump; producers expire by it. `open_segments` is
+        one for the whole process. On a disk that refuses changes the log opens for reading and `refusal` says why.
+        LogDiskFailed when it cannot even be read.
+        """
+        recovery = Recovery(files, directory, config)
+        if open_segments is None:
+            open_segments = OpenSegments()
+        try:
+            report = recovery.run()
+            return cls(recovery, report, open_segments, now_ms)
+        except OSError as error:
+            raise LogDiskFailed(f"cannot open the log in {directory}: {error}") from error
+
+    def __init__(self, recovery: Recovery, report: RecoveryReport, open_segments: OpenSegments, now_ms: int) -> None:
+        self.recovery = report
+        self.refusal = recovery.refusal
+        self._files, self._directory, self._config = recovery.files, recovery.directory, recovery.config
+        self._segments = recovery.segments
+        self._active = recovery.segments[-1]
+        self._epochs = recovery.epochs
+        self._open_segments = open_segments
+        self._reader = Reader(self._segments, open_segments, self._config.read_positions_max)
+        self._recovered_offset = recovery.recovered_offset
+        self._epoch_span = recovery.epoch_span
+        self._generation = 0
+        self._sync_failed = False
+        self.start_offset = self._segments[0].base_offset
+        self.end_offset = self._active.end_offset
+        self.synced_offset = self.end_offset if report.clean and self._config.durable else self._recovered_offset
+        self._unsynced = [sealed for sealed in self._segments[:-1] if sealed.end_offset > self._recovered_offset]
+        self._unsynced.append(self._active)
+        self._names_unsynced = True
+        self._load_producers(now_ms)
+        if self.refusal is None:
+            with suppress(LogRefusesWrites):  # it can still be read
+                self._refuse_on_error("note that it is open", lambda: self._save_checkpoint(clean=False))
+
+    # Appending
+
+    def append(self, batches: Sequence[Batch], leader_epoch: int) -> list[int | SequenceError]:
+        """Append the batches with one write and return for each its base offset, or why its producer may not.
+
+        The buffers are patched where they lie and may be reused once this returns. A batch that its idempotent producer
+        sent before is not stored again: its offset is that of the first time (which may not be synced yet either).
+        Whatever is raised concerns the whole call: LogRefusesWrites and LeaderEpochStale say that none of it was
+        appended, LogChangeUncertain that it could not be undone.
+        """
+        if self.refusal is not None:
+            raise LogRefusesWrites(self.refusal)
+        if leader_epoch != self._epochs.latest:
+            self._begin_epoch(leader_epoch)
+        self._roll_if_full(batches)
+        active, producers = self._active, self._producers
+        index, interval_bytes = active.index, active.interval_bytes
+        offset, position, timestamp_max = self.end_offset, active.size, active.timestamp_max
+        due_position = index.due_position
+        entries: list[tuple[int, int, int]] = []
+        results: list[int | SequenceError] = []
+        buffers: list[bytearray | memoryview] = []
+        for batch, header in batches:
+            if header[9] != NO_PRODUCER:  # fields by number: names cost twice as much here
+                try:
+                    earlier = producers.duplicate_of(header)
+                except SequenceError as error:
+                    results.append(error)
+                    continue
+                if earlier is not None:
+                    results.append(earlier)
+                    continue
+                producers.note(header, offset)
+                active.idempotent = True
+            PLACE.pack_into(batch, 0, offset, header[1], leader_epoch)
+            if position >= due_position:
+                entries.append((offset, position, timestamp_max))
+                due_position = position + interval_bytes
+            if header[8] > timestamp_max:
+                timestamp_max = header[8]
+            buffers.append(batch)
+            results.append(offset)
+            position += header[1] + LENGTH_END
+            offset += header[6] + 1
+        if buffers:
+            self._write(buffers, position - active.size)
+            for entry in entries:
+                index.add(*entry)
+            active.size, active.timestamp_max = position, timestamp_max
+            active.end_offset = self.end_offset = offset
+        return results
+
+    def _write(self, buffers: Sequence[bytearray | memoryview], size: int) -> None:
+        try:
+            written = self._active.write(buffers)
+            if written == size:
+                return
+            reason = f"short write, {written} of {size} bytes"
+        except OSError as error:
+            reason = str(error)
+        self.refusal = f"{self._active.path} was closed for writing after {reason}"
+        try:
+            self._files.truncate(self._active.handle, self._active.size)
+        except OSError as error:
+            raise LogChangeUncertain(f"{self.refusal}, which could not be undone: {error}") from error
+        raise LogRefusesWrites(self.refusal)
+
+    def _begin_epoch(self, leader_epoch: int) -> None:
+        """Have the new epoch in the checkpoint before a batch carries it, so that a start can tell it from damage."""
+        if leader_epoch < self._epochs.latest:
+            raise LeaderEpochStale(f"epoch {leader_epoch} is over, the log is at {self._epochs.latest}")
+        self._epochs.begin(leader_epoch, self.end_offset)
+        self._refuse_on_error("note a leader epoch", lambda: self._save_checkpoint(clean=False))
+
+    def _refuse_on_error(self, what: str, change: Callable[[], None]) -> None:
+        """Prepare an append; if the disk refuses, so does the log from now on, and nothing was appended."""
+        try:
+            change()
+        except OSError as error:
+            self.refusal = f"{self._directory} was closed for writing: cannot {what}: {error}"
+            raise LogRefusesWrites(self.refusal) from error
+
+    def _roll_if_full(self, batches: Sequence[Batch]) -> None:
+        size = self._active.size
+        if size:
+            for batch, _ in batches:
+                size += len(batch)
+            if size > self._config.segment_bytes:
+                self._refuse_on_error("begin a segment", self._roll)
+
+    def _roll(self) -> None:
+        sealed = self._active
+        self._active = new_segment(self._files, self._directory, self.end_offset, sealed.interval_bytes)
+        self._segments.append(self._active)
+        self._unsynced.append(self._active)
+        self._names_unsynced = True
+        self._reader.note_position(self.end_offset, self._active, 0)
+        try:
+            sealed.save_index(durable=False)
+            save_producers(self._files, self._directory, self._producers, self.end_offset, durable=False)
+        except OSError:
+            return  # copies of what the segments hold; without its index the segment just stays open
+        self._open_segments.adopt(sealed)
+
+    # Reading
+
+    def read(self, offset: int, bytes_max: int, records_max: int | None = None) -> bytes:
+        """Whole batches, the first of them the one that contains `offset`; nothing at the log's end.
+
+        As many as fit into `bytes_max` and hold no more than `records_max` records together, but always one. For a
+        reader whose end is not the log's (of committed batches, say) the caller passes the records before that end.
+        LogOffsetOutOfRange; LogUnreadable when the first batch is damaged on disk; LogDiskFailed.
+        """
+        return self._reader.read(offset, bytes_max, records_max)
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+        """(offset, timestamp) of the first record that is not older than `timestamp`; None when all are older.
+
+        LogUnreadable when the way to it leads through damage; LogDiskFailed.
+        """
+        return self._reader.offset_for_timestamp(timestamp)
+
+    def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
+        """The largest epoch in the log up to `leader_epoch`, and the offset behind its last batch (KIP-101)."""
+        return self._epochs.end_of(leader_epoch, self.end_offset)
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the last batch, -1 when there is none."""
+        return self._epochs.latest
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in all segments."""
+        return sum(segment.size for segment in self._segments)
+
+    # Syncing
+
+    def begin_flush(self, *, sealed_only: bool = False) -> Flush | None:
+        """What has to be synced now; None when that is nothing. Run it anywhere, then hand it to `end_flush`.
+
+        One at a time. `sealed_only` leaves the growing segment alone: under `fsync: never` it shortens the scan after
+        a crash without ever syncing what is being written.
+        """
+        if self._sync_failed:
+            raise LogSyncFailed(self.refusal)
+        if self._reader.closed:
+            raise LogClosed(f"{self._directory} is closed")
+        segments = [segment for segment in self._unsynced if not (sealed_only and segment is self._active)]
+        if not segments or (self.synced_offset == self.end_offset and not self._names_unsynced):
+            return None
+        end_offset = segments[-1].end_offset
+        directory = self._directory if self._names_unsynced else None
+        handles = duplicate_handles(self._files, segments, self._open_segments)
+        return Flush(self._files, handles, segments, directory, end_offset, self._generation)
+
+    def end_flush(self, flush: Flush) -> None:
+        """Note what was synced; LogSyncFailed when the disk failed, after which the log refuses writes for good."""
+        if flush.error is not None:
+            self._sync_failed = True
+            self.refusal = f"{self._directory} was closed for writing: a sync failed: {flush.error}"
+            raise LogSyncFailed(self.refusal) from flush.error
+        if flush.generation != self._generation:
+            return  # the log was cut meanwhile: these offsets may be other batches by now
+        self._names_unsynced &= flush.directory is None
+        self.synced_offset = max(self.synced_offset, flush.end_offset)
+        done = {segment for segment in flush.segments if segment.end_offset <= flush.end_offset} - {self._active}
+        if done:  # sealed, and nothing was added to them since the flush began
+            self._unsynced = [segment for segment in self._unsynced if segment not in done]
+            self._recovered_offset = self._unsynced[0].base_offset
+            self._refuse_on_error("note what is synced", lambda: self._save_checkpoint(clean=False))
+
+    def flush(self) -> None:
+        """Sync everything now, blocking."""
+        flush = self.begin_flush()
+        if flush is not None:
+            flush.run()
+            self.end_flush(flush)
+
+    # Cutting
+
+    def truncate_to(self, offset: int) -> int:
+        """Cut everything from `offset` on, and the batch that contains it; the new end is returned.
+
+        Within damage the cut is made where the damage begins, so that a follower can fetch what it has lost again.
+        Producers and epochs go back with it. LogChangeUncertain when the disk stops it half-way.
+        """
+        if self.refusal is not None:
+            raise LogRefusesWrites(self.refusal)
+        if offset == self.end_offset:
+            return offset
+        segment, position, end_offset = self._reader.cut_point(offset)
+        try:
+            self._truncate(segment, position, end_offset)
+        except OSError as error:
+            self.refusal = f"{self._directory} was closed for writing: cutting at {end_offset} failed: {error}"
+            raise LogChangeUncertain(self.refusal) from error
+        return end_offset
+
+    def _truncate(self, last: Segment, position: int, end_offset: int) -> None:
+        """The checkpoint first, so that no crash in between finds more promised than is there."""
+        self._generation += 1
+        self._reader.forget_positions()
+        self._recovered_offset = min(self._recovered_offset, last.base_offset)
+        self._epochs.cut(end_offset)
+        self._save_checkpoint(clean=False)
+        if last is not self._active:
+            last.open_for_appending()
+            self._open_segments.forget(last)
+            while self._segments[-1] is not last:
+                self._remove(self._segments[-1])
+            self._active = last
+        last.cut(position, end_offset)
+        self.end_offset = end_offset
+        self.synced_offset = min(self.synced_offset, end_offset)
+        self._unsynced = [segment for segment in self._unsynced if segment is not last] + [last]
+        self._names_unsynced = True
+        prune_snapshots(self._files, self._directory, range(end_offset + 1))
+        self._load_producers(self._producers.now_ms)
+
+    def _remove(self, segment: Segment) -> None:
+        segment.remove()
+        self._open_segments.forget(segment)
+        self._segments.remove(segment)
+        self._unsynced = [unsynced for unsynced in self._unsynced if unsynced is not segment]
+
+    def retain(self, now_ms: int) -> int:
+        """Remove whole segments that the retention settings no longer keep, never the growing one; how many went.
+
+        To be called now and then, with the same clock as `open`: it also forgets producers that stopped writing.
+        Records without a timestamp are kept by time for ever. LogDiskFailed when a file cannot be removed.
+        """
+        self._producers.expire(now_ms, self._config.producer_unused_ms_max)
+        before = len(self._segments)
+        try:
+            while len(self._segments) > 1 and self._is_over(self._segments[0], now_ms):
+                self._reader.forget_positions()
+                self._remove(self._segments[0])
+                self.start_offset = self._segments[0].base_offset
+                self._epochs.drop_before(self.start_offset)
+                prune_snapshots(self._files, self._directory, range(self.start_offset, self.end_offset + 1))
+        except OSError as error:
+            raise LogDiskFailed(f"cannot remove a segment of {self._directory}: {error}") from error
+        return before - len(self._segments)
+
+    def _is_over(self, oldest: Segment, now_ms: int) -> bool:
+        bytes_kept, ms_kept = self._config.retention_bytes, self._config.retention_ms
+        if bytes_kept is not None and self.size_bytes - oldest.size >= bytes_kept:
+            return True
+        return ms_kept is not None and 0 <= oldest.timestamp_max < now_ms - ms_kept
+
+    # Ending
+
+    def close(self) -> bool:
+        """Close the files. True when everything is in order, so that the next start needs no scan; call it once.
+
+        What was appended is synced first, unless the policy is `never`. No flush may be running.
+        """
+        in_order = self.refusal is None and self._settle()
+        self._close_files("closed")
+        return in_order
+
+    def _settle(self) -> bool:
+        durable = self._config.durable
+        try:
+            if durable:
+                self.flush()
+            self._active.save_index(durable=durable)
+            save_producers(self._files, self._directory, self._producers, self.end_offset, durable=durable)
+            keep = {segment.base_offset for segment in self._segments} | {self.end_offset}
+            prune_snapshots(self._files, self._directory, keep)
+            self._save_checkpoint(clean=True)
+        except (OSError, LogSyncFailed, LogDiskFailed):
+            return False  # the next start scans what is not known to be in order
+        return True
+
+    def delete(self) -> None:
+        """Close the log and remove it from the disk, directory and all. LogDiskFailed when the disk refuses."""
+        self._close_files("deleted")
+        try:
+            for name in self._files.list_names(self._directory):
+                self._files.unlink(self._directory / name)
+            self._files.remove_directory(self._directory)
+        except OSError as error:
+            raise LogDiskFailed(f"cannot delete {self._directory}: {error}") from error
+
+    def _close_files(self, how: str) -> None:
+        self._generation += 1
+        self._reader.close()
+        self.refusal = self.refusal or f"{self._directory} was {how}"
+        for segment in self._segments:
+            self._open_segments.forget(segment)
+            segment.close()
+
+    def _save_checkpoint(self, *, clean: bool) -> None:
+        clean_end = self.end_offset if clean else None
+        checkpoint = Checkpoint(self._recovered_offset, clean_end, tuple(self._epochs.entries))
+        path = self._directory / FILE_NAME
+        replace_file(self._files, path, encode_checkpoint(checkpoint), durable=self._config.durable)
+
+    def _load_producers(self, now_ms: int) -> None:
+        loaded = load_producers(self._files, self._directory, self._config.producers_max, self.end_offset)
+        self._producers, offset = loaded
+        self._producers.now_ms = now_ms
+        for segment in self._segments:
+            if segment.idempotent and segment.end_offset > offset:
+                if segment is not self._active:
+                    self._open_segments.use(segment)
+                replay(self._producers, segment, offset, self._epoch_span)

@@ -1,0 +1,165 @@
+"""What an append promises, and what it refuses."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from brokers.log import LeaderEpochStale, Log, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
+from brokers.wire.batch import decode_records, parse_header
+from tests.unit.log.batches import SMALL, Written, batch, everything, offsets, opened
+
+
+def test_batches_of_one_call_get_offsets_one_behind_the_other(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    assert log.append([batch(b"a", b"b"), batch(b"c"), batch(b"d", b"e")], 0) == [0, 2, 3]
+    assert log.append([batch(b"f")], 0) == [5]
+    assert log.end_offset == 6
+
+
+def test_a_stored_batch_differs_from_the_sent_one_by_offset_and_epoch_alone(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    sent = bytes(batch(b"payload", b"more")[0])
+    log.append([batch(b"x"), batch(b"payload", b"more")], leader_epoch=7)
+    stored = log.read(1, 10_000)
+    assert (parse_header(stored).base_offset, parse_header(stored).leader_epoch) == (1, 7)
+    assert stored[16:] == sent[16:]
+    assert [record.value for record in decode_records(stored)] == [b"payload", b"more"]
+
+
+def test_more_batches_than_one_system_call_takes_are_all_appended(tmp_path: Path) -> None:
+    log = opened(tmp_path, replace(SMALL, segment_bytes=1 << 20))
+    made = [batch(b"%d" % number) for number in range(2500)]
+    assert log.append(made, 0) == list(range(2500))
+    assert everything(log, 100_000) == [bytes(data) for data, _ in made]
+
+
+def test_an_empty_call_appends_nothing(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    assert log.append([], 0) == []
+    assert log.end_offset == 0
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path))
+    for value in (b"small", b"x" * 2000, b"small"):
+        written.append(value)
+    assert len(list(tmp_path.glob("*.log"))) == 3
+    assert everything(written.log) == written.batches
+
+
+def test_a_lower_leader_epoch_is_refused_and_nothing_is_appended(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([batch()], 5)
+    with pytest.raises(LeaderEpochStale):
+        log.append([batch()], 4)
+    assert log.end_offset == 1
+    assert log.leader_epoch == 5
+
+
+def test_a_closed_log_refuses_everything_and_stays_closed(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([batch()], 0)
+    assert log.close()
+    with pytest.raises(LogRefusesWrites):
+        log.append([batch()], 0)
+    with pytest.raises(LogClosed):
+        log.read(0, 100)
+    with pytest.raises(LogClosed):
+        log.begin_flush()
+
+
+def test_a_deleted_log_leaves_no_directory(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path / "log"))
+    for _ in range(20):
+        written.append(b"x" * 50)
+    written.log.delete()
+    assert not (tmp_path / "log").exists()
+
+
+def test_reading_before_the_start_or_behind_the_end_names_both(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    with pytest.raises(LogOffsetOutOfRange, match="offset 1 is outside 0 to 0"):
+        log.read(1, 100)
+
+
+def test_epochs_tell_a_follower_where_each_of_them_ended(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path))
+    assert written.log.epoch_end_offset(3) == (-1, 0)
+    for epoch in (1, 1, 4, 4, 4, 6):
+        written.append(b"v", epoch=epoch)
+    for log in (written.log, reopened(written, tmp_path)):
+        answers = {epoch: log.epoch_end_offset(epoch) for epoch in (0, 1, 3, 4, 5, 6, 9)}
+        assert answers == {0: (-1, 0), 1: (1, 2), 3: (1, 2), 4: (4, 5), 5: (4, 5), 6: (6, 6), 9: (6, 6)}
+
+
+def reopened(written: Written, directory: Path) -> Log:
+    written.log.close()
+    return opened(directory)
+
+
+def test_truncating_takes_epochs_back_with_it(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path))
+    for epoch in (1, 1, 4):
+        written.append(b"v", epoch=epoch)
+    assert written.log.truncate_to(2) == 2
+    assert written.log.leader_epoch == 1
+    assert written.append(b"v", epoch=2) == 2
+    assert written.log.epoch_end_offset(1) == (1, 2)
+
+
+def test_truncating_inside_a_batch_takes_the_whole_batch(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([batch(b"a"), batch(b"b", b"c", b"d")], 0)
+    assert log.truncate_to(3) == 1
+    assert log.end_offset == 1
+
+
+def test_retention_by_bytes_keeps_at_least_so_many_and_never_the_growing_segment(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path, replace(SMALL, retention_bytes=1)))
+    for _ in range(30):
+        written.append(b"x" * 50)
+    assert written.log.retain(now_ms=0) > 0
+    assert len(list(tmp_path.glob("*.log"))) == 1
+    assert written.log.end_offset == 30
+    assert everything(written.log) == written.batches[written.log.start_offset :]
+
+
+def test_retention_by_time_removes_only_segments_whose_last_record_is_too_old(tmp_path: Path) -> None:
+    log = opened(tmp_path, replace(SMALL, retention_ms=1000))
+    for timestamp in range(0, 3000, 100):
+        log.append([batch(b"x" * 50, timestamp=timestamp)], 0)
+    log.retain(now_ms=2500)
+    assert 8 <= log.start_offset <= 15
+    removed = log.retain(now_ms=2500)
+    assert removed == 0
+
+
+def test_records_without_a_timestamp_outlive_retention_by_time(tmp_path: Path) -> None:
+    log = opened(tmp_path, replace(SMALL, retention_ms=1))
+    for _ in range(30):
+        log.append([batch(b"x" * 50, timestamp=-1)], 0)
+    assert log.retain(now_ms=10**15) == 0
+
+
+def test_a_timestamp_finds_the_first_record_that_is_not_older(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    for timestamp in range(0, 3000, 100):
+        assert offsets(log.append([batch(b"x" * 20, timestamp=timestamp)], 0)) == [timestamp // 100]
+    for _ in range(2):
+        assert log.offset_for_timestamp(0) == (0, 0)
+        assert log.offset_for_timestamp(1101) == (12, 1200)
+        assert log.offset_for_timestamp(2900) == (29, 2900)
+        assert log.offset_for_timestamp(2901) is None
+        log.close()
+        log = opened(tmp_path)
+
+
+def test_sealed_segments_share_a_bounded_number_of_open_files(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path))
+    for _ in range(60):
+        written.append(b"x" * 50)
+    assert everything(written.log) == written.batches
+    assert len(list(tmp_path.glob("*.log"))) > 10
+    assert len(written.log._open_segments) == 3
+    assert sum(segment.handle >= 0 for segment in written.log._segments) == 4

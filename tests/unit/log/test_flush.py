@@ -1,0 +1,164 @@
+"""Syncing beside the event loop: who waits is told the truth, whatever the log does meanwhile."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from brokers.log import FsyncPolicy, GroupCommit, LogOffsetOutOfRange, LogSyncFailed
+from tests.unit.log.batches import SMALL, Written, abandon, everything, opened
+from tests.unit.log.faulty_files import FaultyFiles
+
+DURABLE = replace(SMALL, fsync=FsyncPolicy.ALWAYS)
+
+
+class GatedFiles(FaultyFiles):
+    """A disk whose syncs wait for a gate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def fdatasync(self, handle: int) -> None:  # type: ignore[override]
+        assert self.gate.wait(10)
+        super().fdatasync(handle)
+
+
+def test_waiters_share_a_sync_and_those_who_came_later_the_next(tmp_path: Path) -> None:
+    files = GatedFiles()
+    written = Written(opened(tmp_path, DURABLE, files))
+    commit = GroupCommit(written.log)
+
+    async def scenario() -> None:
+        written.append(b"first")
+        files.calls.clear()
+        files.gate.clear()
+        first = [asyncio.create_task(commit.synced(1)) for _ in range(5)]
+        await asyncio.sleep(0)
+        written.append(b"second")
+        second = [asyncio.create_task(commit.synced(2)) for _ in range(5)]
+        await asyncio.sleep(0)
+        files.gate.set()
+        await asyncio.gather(*first, *second)
+
+    asyncio.run(scenario())
+    assert files.calls.count("fdatasync") == 2
+    assert written.log.synced_offset == 2
+
+
+def test_what_is_synced_already_needs_no_wait(tmp_path: Path) -> None:
+    files = GatedFiles()
+    written = Written(opened(tmp_path, DURABLE, files))
+    written.append(b"synced")
+    written.log.flush()
+    files.calls.clear()
+    asyncio.run(GroupCommit(written.log).synced(1))
+    assert files.calls == []
+
+
+def test_a_failed_sync_is_told_to_all_who_wait_and_to_all_who_come(tmp_path: Path) -> None:
+    files = GatedFiles()
+    written = Written(opened(tmp_path, DURABLE, files))
+    written.append(b"lost, perhaps")
+    commit = GroupCommit(written.log)
+    files.fail("fdatasync")
+
+    async def scenario() -> list[BaseException | None]:
+        results = await asyncio.gather(*(commit.synced(1) for _ in range(3)), return_exceptions=True)
+        files.heal()
+        return [*results, *await asyncio.gather(commit.synced(1), return_exceptions=True)]
+
+    assert [type(result) for result in asyncio.run(scenario())] == [LogSyncFailed] * 4
+    assert files.calls.count("fdatasync") == 1
+
+
+def test_a_waiter_that_goes_away_does_not_take_the_sync_with_it(tmp_path: Path) -> None:
+    files = GatedFiles()
+    written = Written(opened(tmp_path, DURABLE, files))
+    written.append(b"first")
+    commit = GroupCommit(written.log)
+
+    async def scenario() -> None:
+        files.gate.clear()
+        gone, stays = asyncio.create_task(commit.synced(1)), asyncio.create_task(commit.synced(1))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.sleep(0)
+        files.gate.set()
+        await stays
+        assert gone.cancelled()
+
+    asyncio.run(scenario())
+
+
+def test_a_waiter_for_what_was_cut_meanwhile_is_told(tmp_path: Path) -> None:
+    files = GatedFiles()
+    written = Written(opened(tmp_path, DURABLE, files))
+    written.append(b"stays")
+    written.append(b"goes")
+    commit = GroupCommit(written.log)
+
+    async def scenario() -> None:
+        files.gate.clear()
+        waiter = asyncio.create_task(commit.synced(2))
+        await asyncio.sleep(0)
+        written.log.truncate_to(1)
+        files.gate.set()
+        with pytest.raises(LogOffsetOutOfRange):
+            await waiter
+        await commit.synced(1)
+
+    asyncio.run(scenario())
+
+
+def test_a_segment_that_was_sealed_and_grew_during_a_sync_is_synced_again(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path, DURABLE))
+    written.append(b"x" * 100)
+    flush = written.log.begin_flush()
+    assert flush is not None
+    for _ in range(10):
+        written.append(b"x" * 100)
+    flush.run()
+    written.log.end_flush(flush)
+    assert written.log.synced_offset == 1
+    following = written.log.begin_flush()
+    assert following is not None
+    assert following.segments[0].base_offset == 0
+    following.run()
+    written.log.end_flush(following)
+    assert written.log.synced_offset == 11
+
+
+def test_a_flush_survives_that_its_log_rolls_is_cut_and_is_deleted(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path / "log", DURABLE))
+    for _ in range(20):
+        written.append(b"x" * 100)
+    flush = written.log.begin_flush()
+    assert flush is not None
+    written.log.truncate_to(3)
+    written.log.delete()
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(flush.run).result()
+    assert isinstance(flush.error, FileNotFoundError)  # the directory is gone; the files were synced
+
+
+def test_a_flush_that_spans_a_truncation_proves_nothing(tmp_path: Path) -> None:
+    written = Written(opened(tmp_path, DURABLE))
+    for _ in range(4):
+        written.append(b"x" * 100)
+    flush = written.log.begin_flush()
+    assert flush is not None
+    written.log.truncate_to(2)
+    del written.batches[2:]
+    for _ in range(4):
+        written.append(b"y" * 100)
+    flush.run()
+    written.log.end_flush(flush)
+    assert written.log.synced_offset == 0
+    written.log.flush()
+    abandon(written.log)
+    assert everything(opened(tmp_path, DURABLE)) == written.batches
