@@ -1,0 +1,82 @@
+"""docs/experiments.md and the file that is shipped say what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.spec.files import FILE, refusal, spec
+from workloads import keys
+from workloads.estimate import estimate
+from workloads.keys import Key
+from workloads.plan import resolve
+from workloads.spec import load
+
+ROOT = Path(__file__).parents[3]
+DOCUMENT = (ROOT / "docs" / "experiments.md").read_text()
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
+TABLES: dict[str, dict[str, Key]] = {
+    "cluster": keys.CLUSTER,
+    "architectures": keys.ARCHITECTURE,
+    "workload": keys.WORKLOAD | keys.PERMISSIONS,
+    "experiments": keys.EXPERIMENT,
+    "profiles": keys.PROFILE,
+    "trials": keys.TRIALS,
+}
+
+
+def rows(section: str) -> dict[str, tuple[str, str]]:
+    """Key -> allowed, default of the table under a heading."""
+    part = DOCUMENT.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    found = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", part, flags=re.MULTILINE)
+    return {key: (allowed, default.strip("`")) for key, allowed, default in found}
+
+
+@pytest.mark.parametrize("section", TABLES)
+def test_every_key_is_documented_as_it_is_read(section: str) -> None:
+    documented = rows(section)
+    for key, entry in TABLES[section].items():
+        allowed, default = documented[key]
+        assert allowed.replace("`", "") == entry.kind.allowed, key
+        if entry.default is not None:
+            assert default == entry.default, key
+
+
+def test_the_whole_file_of_the_document_is_read_and_can_be_planned() -> None:
+    (example,) = (each for each in EXAMPLES if "brokres" not in each)
+    found = spec(example)
+    assert all(resolve(found, profile.name).trials for profile in found.profiles)
+
+
+def test_the_messages_of_the_document_are_those_of_the_program() -> None:
+    (source,) = (each for each in EXAMPLES if "brokres" in each)
+    assert f"{refusal(source)}\n" in DOCUMENT
+
+
+def test_the_file_that_is_shipped_is_read_and_every_profile_of_it_can_be_planned() -> None:
+    found = load(ROOT / FILE)
+    names = [profile.name for profile in found.profiles]
+    assert names[:4] == ["steady", "paper", "quick", "full"]
+    for name in names:
+        assert estimate(resolve(found, name)).longest_trial_s < resolve(found, name).timeout_s
+
+
+def test_the_paper_profile_is_the_papers_set_up() -> None:
+    plan = resolve(load(ROOT / FILE), "paper")
+    assert plan.length.messages == 30_000
+    assert len(plan.blocks) == 4
+    assert len(plan.cells) == 14
+    assert {(cell.message_size, cell.batch_size) for cell in plan.cells} == {
+        *((size, 20) for size in (8, 16, 32, 64, 128)),
+        *((32, batch) for batch in (1, 20, 50)),
+    }
+
+
+def test_the_steady_profile_has_the_same_cells_as_the_paper_profile_in_windows_of_a_second() -> None:
+    shipped = load(ROOT / FILE)
+    steady, paper = resolve(shipped, "steady"), resolve(shipped, "paper")
+    assert steady.cells == paper.cells
+    assert steady.length.duration_s == 1
+    assert len(steady.blocks) == 3

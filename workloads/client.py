@@ -1,0 +1,123 @@
+"""A client process: `python -m workloads.client`, told what to do by lines of JSON, one job after the other.
+
+    runner -> client   {"produce": {...}} or {"consume": {...}}    a job; the client connects
+    client -> runner   {"ready": seconds}                          connected, or joined
+    runner -> client   {"go": true}
+    client -> runner   {"started": true}                           consumers alone: the first fetch goes out
+    runner -> client   {"targets": {"0": 1000, ...}}               consumers alone: read up to here
+    client -> runner   {"done": {...}}  or  {"failed": "why"}
+    runner -> client   {"keep": true}                              the timed window is over: write down what was seen
+    client -> runner   {"kept": true}
+
+One process serves all trials of a cluster's life, so that what is timed never holds the start of an interpreter. It
+ends when the runner closes its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from workloads.drivers.api import ConsumeJob, ProduceJob, load
+from workloads.errors import BrokerlabError
+from workloads.observations import summary_of_consumed, summary_of_produced, write_consumed, write_produced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Inbox:
+    """The runner's words, read by a thread, so that targets can come in the middle of a job."""
+
+    def __init__(self) -> None:
+        self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._targets: Mapping[int, int] | None = None
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "targets" in message:
+                self._targets = {int(partition): end for partition, end in message["targets"].items()}
+            else:
+                self._messages.put(message)
+        os._exit(0)  # the runner is done with us, or gone
+
+    def next(self) -> dict[str, Any]:
+        return self._messages.get()
+
+    def targets(self) -> Mapping[int, int] | None:
+        return self._targets
+
+    def forget_targets(self) -> None:
+        self._targets = None
+
+
+def say(**message: object) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def produce(job: ProduceJob, inbox: Inbox) -> None:
+    producer = load(job.driver).Producer(job)
+    try:
+        before = monotonic()
+        producer.connect()
+        say(ready=monotonic() - before)
+        inbox.next()
+        sent = producer.run()
+        say(done=summary_of_produced(sent))
+        inbox.next()
+        write_produced(job, sent)
+        say(kept=True)
+    finally:
+        producer.close()
+
+
+def consume(job: ConsumeJob, inbox: Inbox) -> None:
+    consumer = load(job.driver).Consumer(job)
+    inbox.forget_targets()
+    try:
+        before = monotonic()
+        consumer.join()
+        say(ready=monotonic() - before)
+        inbox.next()
+        say(started=True)
+        seen = consumer.run(inbox)
+        say(done=summary_of_consumed(seen))
+        inbox.next()
+        write_consumed(job, seen)
+        say(kept=True)
+    finally:
+        consumer.close()
+
+
+def serve(inbox: Inbox) -> None:
+    while True:
+        message = inbox.next()
+        try:
+            if "produce" in message:
+                produce(
+                    ProduceJob(**{**message["produce"], "bootstrap": tuple(message["produce"]["bootstrap"])}), inbox
+                )
+            else:
+                job = message["consume"]
+                lists = {name: tuple(job[name]) for name in ("bootstrap", "partitions")}
+                consume(ConsumeJob(**{**job, **lists}), inbox)
+        except* BrokerlabError as failed:
+            say(failed="; ".join(dict.fromkeys(map(str, _leaves(failed)))))
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+if __name__ == "__main__":
+    serve(Inbox())

@@ -1,0 +1,215 @@
+"""A cluster of broker processes and what they coordinate through: started, watched, stopped.
+
+A broker is met as a process, a config file and two ports; nothing of its code is imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final
+
+from workloads.errors import BrokerlabError, UserError
+from workloads.ports import free_ports
+from workloads.processes import PortTaken, Process, ProcessFailed
+from workloads.zookeeper import ZooKeeperServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from workloads.settings import Architecture, ClusterSettings
+
+READY_WITHIN_S: Final = 20.0
+START_TRIES_MAX: Final = 3
+# How a broker ends when its config is refused, and when somebody else has its port (docs/broker.md).
+EXIT_CONFIG_REFUSED: Final = 2
+EXIT_PORT_IN_USE: Final = 98
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker's place: its id, ports, folder and log."""
+
+    id: int
+    kafka_port: int
+    rpc_port: int
+    data: Path
+    log: Path
+
+    @property
+    def name(self) -> str:
+        return f"broker-{self.id}"
+
+
+class Cluster:
+    """Brokers of one architecture. `folder` is theirs alone and goes when they stop; logs go to `logs` and stay."""
+
+    def __init__(self, architecture: Architecture, settings: ClusterSettings, folder: Path, logs: Path) -> None:
+        self._architecture = architecture
+        self._settings = settings
+        self._folder = folder
+        self._logs = logs
+        self._nodes: list[Node] = []
+        self._brokers: dict[int, Process] = {}
+        self._zookeeper: ZooKeeperServer | None = None
+
+    async def start(self) -> None:
+        """Return when every broker serves. Tries other ports where somebody took one in between.
+
+        Raises `UserError` where a broker refuses its config, `ProcessFailed` where one ends, with what it said.
+        """
+        for attempt in range(1, START_TRIES_MAX + 1):
+            try:
+                await self._start()
+            except BaseException as error:
+                await self.stop()
+                if not isinstance(error, PortTaken) or attempt == START_TRIES_MAX:
+                    raise
+            else:
+                return
+
+    async def _start(self) -> None:
+        rmtree(self._folder, ignore_errors=True)  # what a killed run left
+        self._folder.mkdir(parents=True)
+        self._nodes = self._placed(free_ports(2 * self._settings.brokers + 1))
+        await self._start_coordination()
+        try:
+            async with asyncio.TaskGroup() as starting:  # where one fails, the others are not waited for
+                for node in self._nodes:
+                    starting.create_task(self._start_broker(node))
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+
+    def _placed(self, ports: Sequence[int]) -> list[Node]:
+        self._zookeeper_port, *of_brokers = ports
+        pairs = zip(of_brokers[::2], of_brokers[1::2], strict=True)
+        return [self._node(number, kafka, rpc) for number, (kafka, rpc) in enumerate(pairs, start=1)]
+
+    def _node(self, number: int, kafka_port: int, rpc_port: int) -> Node:
+        name = f"broker-{number}"
+        return Node(number, kafka_port, rpc_port, self._folder / name, self._log(name))
+
+    def _log(self, name: str) -> Path:
+        return self._logs / f"{name}.log"
+
+    async def _start_coordination(self) -> None:
+        if self._architecture.coordinator == "zookeeper":
+            self._zookeeper = ZooKeeperServer(self._folder / "zookeeper", self._log("zookeeper"), self._zookeeper_port)
+            await self._zookeeper.start()
+
+    async def _start_broker(self, node: Node) -> None:
+        config = self._folder / f"{node.name}.json"
+        config.write_text(json.dumps(self._config(node), indent=2))
+        process = await Process.start(
+            node.name, [sys.executable, "-m", "brokers", str(config)], node.log, spoken_with=True
+        )
+        self._brokers[node.id] = process
+        try:
+            async with asyncio.timeout(READY_WITHIN_S):
+                await process.read_line()  # the one line that a broker says on stdout: that it serves
+        except TimeoutError:
+            raise ProcessFailed(f"{node.name} was not ready within {READY_WITHIN_S:.0f} s") from None
+        except ProcessFailed as failed:
+            if failed.code == EXIT_CONFIG_REFUSED:
+                raise UserError(f"architecture {self._architecture.name!r}: {failed}") from None
+            if failed.code == EXIT_PORT_IN_USE:
+                raise PortTaken(str(failed)) from None
+            raise
+
+    def _config(self, node: Node) -> dict[str, Any]:
+        fsync: dict[str, Any] = {"fsync": self._settings.fsync}
+        if self._settings.fsync_interval_ms is not None:
+            fsync["fsync_interval_ms"] = self._settings.fsync_interval_ms
+        return {
+            "broker": node.id,
+            "brokers": [
+                {"id": peer.id, "host": "127.0.0.1", "kafka_port": peer.kafka_port, "rpc_port": peer.rpc_port}
+                for peer in self._nodes
+            ],
+            "data_dir": str(node.data),
+            "coordinator": self._coordinator(),
+            "log": fsync,
+        }
+
+    def _coordinator(self) -> dict[str, Any]:
+        chosen = self._architecture
+        options = {
+            "metadata": chosen.metadata,
+            "offsets": chosen.offsets,
+            "offsets_interval_ms": chosen.offsets_interval_ms,
+            "connect": None if self._zookeeper is None else self._zookeeper.address,
+        }
+        return {"name": chosen.coordinator, **{name: value for name, value in options.items() if value is not None}}
+
+    @property
+    def rpc_addresses(self) -> list[str]:
+        return [f"127.0.0.1:{node.rpc_port}" for node in self._nodes]
+
+    @property
+    def kafka_addresses(self) -> list[str]:
+        return [f"127.0.0.1:{node.kafka_port}" for node in self._nodes]
+
+    def partition_folder(self, broker: int, topic: str, partition: int) -> Path:
+        """Where a broker keeps a partition (docs/log_format.md)."""
+        return next(node.data for node in self._nodes if node.id == broker) / "topics" / f"{topic}-{partition}"
+
+    @property
+    def processes(self) -> Mapping[str, tuple[str, Process]]:
+        """Name -> (role, process) of everything that serves."""
+        found = {process.name: ("broker", process) for process in self._brokers.values()}
+        if self._zookeeper is not None and self._zookeeper.process is not None:
+            found["zookeeper"] = ("coordinator", self._zookeeper.process)
+        return found
+
+    async def failed(self) -> ProcessFailed:
+        """Wait until one of the processes ends, and say which and how."""
+        watches = {asyncio.create_task(p.ended()): p for _, p in self.processes.values()}
+        try:
+            done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for watch in watches:
+                watch.cancel()
+        return watches[done.pop()].failure()
+
+    async def stop(self) -> None:
+        """Stop everything and remove the folder. Safe to call twice."""
+        await asyncio.gather(*(broker.stop() for broker in self._brokers.values()))
+        if self._zookeeper is not None:
+            await self._zookeeper.stop()
+        self._brokers = {}
+        self._zookeeper = None
+        rmtree(self._folder, ignore_errors=True)
+
+
+class ClientFailed(BrokerlabError):
+    """A client process could not do its job; the message says why."""
+
+
+class Client:
+    """A client process, spoken with in lines of JSON (`workloads.client`)."""
+
+    def __init__(self, name: str, role: str, process: Process) -> None:
+        self.name = name
+        self.role = role
+        self.process = process
+
+    @classmethod
+    async def start(cls, role: str, number: int, logs: Path) -> Client:
+        name = f"{role}-{number}"
+        command = [sys.executable, "-m", "workloads.client"]
+        return cls(name, role, await Process.start(name, command, logs / f"{name}.log", spoken_with=True))
+
+    async def tell(self, **message: object) -> None:
+        await self.process.write_line(json.dumps(message).encode())
+
+    async def hear(self, word: str) -> Any:
+        """The value of the next answer, which must be `word`. Raises `ClientFailed`, `ProcessFailed`."""
+        answer = json.loads(await self.process.read_line())
+        if "failed" in answer:
+            raise ClientFailed(f"{self.name}: {answer['failed']}")
+        assert word in answer, f"{self.name} said {sorted(answer)}, not {word}"
+        return answer[word]

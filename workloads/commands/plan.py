@@ -1,0 +1,178 @@
+"""`brokerlab plan`: what would run, in which order, how long, on how much disk. Nothing is started or written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workloads.estimate import Estimate
+    from workloads.plan import Block, Plan, Trial
+
+CELLS_SHOWN_MAX = 100  # --json has all
+BLOCKS_SHOWN_MAX = 10
+
+EXAMPLE = "example: brokerlab plan --profile paper --only architecture=dsbs --only mode=split"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("file", nargs="?", type=Path, default=Path("experiments.yaml"), help="default: %(default)s")
+    parser.add_argument("--profile", default="steady", help="one of the file's profiles; default: %(default)s")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="KEY=VALUE", help="a part of the plan; may be repeated"
+    )
+    parser.add_argument("--messages", type=_count, metavar="N", help="messages of each trial, in place of the file's")
+    parser.add_argument("--json", action="store_true", help="the same as data")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan; raises SpecError for the file, PlanError for the rest, a disk that is too full included."""
+    from workloads.estimate import check_disk, estimate
+    from workloads.plan import resolve
+    from workloads.spec import load
+
+    plan = resolve(load(args.file), args.profile, args.only, args.messages)
+    expected = estimate(plan)
+    free_bytes = shutil.disk_usage(".").free
+    if args.json:
+        print(json.dumps(as_json(plan, expected, free_bytes), indent=2))
+    else:
+        show(plan, expected, free_bytes)
+    check_disk(expected, free_bytes)
+    return 0
+
+
+def as_json(plan: Plan, expected: Estimate, free_bytes: int) -> dict[str, Any]:
+    order = [
+        {
+            "block": block.number,
+            "architecture": leg.architecture.name,
+            "cluster": leg.cluster.as_axes(),
+            "trials": [{"id": trial.id, "kind": trial.kind} for trial in leg.trials],
+        }
+        for block in plan.blocks
+        for leg in block.legs
+    ]
+    return {**plan.as_json(), "order": order, "estimate": asdict(expected), "free_bytes": free_bytes}
+
+
+def show(plan: Plan, expected: Estimate, free_bytes: int) -> None:
+    tries = len(plan.blocks)
+    print(
+        f"profile {plan.profile} ({plan.spec_hash}): {_counted(expected.cells, 'cell')} x "
+        f"{_counted(len(plan.architectures), 'architecture')} x {_counted(tries, 'block')} = "
+        f"{_counted(expected.trials, 'trial')}, {_length(plan)}\n"
+    )
+    _show_table(_table(plan))
+    if len(plan.cells) > CELLS_SHOWN_MAX:
+        print(f"and {len(plan.cells) - CELLS_SHOWN_MAX} more cells (--json shows all)")
+    print(f"\norder (a block a try; its cells in one order for all architectures, drawn from seed {plan.seed}):")
+    for block in plan.blocks[:BLOCKS_SHOWN_MAX]:
+        print(f"  block {block.number}: {_order(block)}")
+    if tries > BLOCKS_SHOWN_MAX:
+        print(f"  and {tries - BLOCKS_SHOWN_MAX} more blocks (--json shows all)")
+    print(f"\nexpected: about {_duration(expected.seconds)}, {_rounded(expected.messages)} messages, warm-ups included")
+    print(
+        f"disk at the peak: {_bytes(expected.bytes_on_disk_peak)}, of which raw records that stay "
+        f"{_bytes(expected.bytes_results)}; free: {_bytes(free_bytes)}"
+    )
+    if expected.longest_trial_s > plan.timeout_s:
+        print(
+            f"note: the longest trial is expected to take {_duration(expected.longest_trial_s)}, beyond timeout_s "
+            f"{plan.timeout_s:g}; it would then fail"
+        )
+
+
+def _length(plan: Plan) -> str:
+    if plan.length.messages is not None:
+        return f"{plan.length.messages:,} messages each"
+    return f"each window about {plan.length.duration_s:g} s and {plan.length.messages_min:,} messages or more"
+
+
+def _table(plan: Plan) -> list[list[str]]:
+    """A row a cell; under each architecture the messages that a trial is expected to send, and in which time."""
+    from workloads.estimate import estimate_trial
+
+    expected = {
+        (trial.cell.id, trial.architecture.name): estimate_trial(trial)
+        for leg in plan.blocks[0].legs
+        for trial in leg.trials
+        if trial.kind == "measured"
+    }
+    rows = [["cell", "experiments", *(each.name for each in plan.architectures)]]
+    for cell in plan.cells[:CELLS_SHOWN_MAX]:
+        trials = [expected[cell.id, each.name] for each in plan.architectures]
+        texts = [f"~{_rounded(trial.messages)} in {_duration(trial.window_s)}" for trial in trials]
+        rows.append([cell.id, ", ".join(cell.experiments), *texts])
+    return rows
+
+
+def _show_table(rows: Sequence[Sequence[str]]) -> None:
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*rows[0])
+        for row in rows[1:]:
+            table.add_row(*row)
+        Console().print(table)
+        return
+    widths = [max(len(text) for text in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _order(block: Block) -> str:
+    names = []
+    for leg in block.legs:
+        calibrates = leg.trials[-1].kind == "calibration"
+        names.append("calibration" if calibrates else f"{leg.architecture.name} ({_measured(leg.trials)})")
+    return ", ".join(names)
+
+
+def _measured(trials: Sequence[Trial]) -> int:
+    return sum(trial.kind == "measured" for trial in trials)
+
+
+def _count(text: str) -> int:
+    from workloads.keys import PROFILE
+
+    try:
+        found: int = PROFILE["messages"].kind.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return found
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _rounded(count: int) -> str:
+    """Two digits: an estimate knows no more."""
+    return f"{int(float(f'{count:.2g}')):,}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.3g} ms"
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.0f} TB"

@@ -1,0 +1,187 @@
+"""What every driver does, and the values that cross between the runner and its client processes.
+
+A driver is told where the cluster is and what to send or read; it knows nothing of the architecture. It writes down
+each request as it went (`RequestRow`) and leaves every judgement to the audit and the analysis.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+
+from workloads.errors import BrokerlabError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+DRIVERS: Final = {"grpc": "workloads.drivers.grpc", "kafka": "workloads.drivers.kafka"}
+OK: Final = "ok"
+STORAGE_FAILED: Final = "STORAGE_FAILED"  # what every driver calls it when a broker's disk refuses
+# A message's first eight bytes: its producer and its counter. The rest repeats one byte.
+ID_BYTES: Final = 8
+NO_ID: Final = b"\xff"  # stands for what a payload lacks of its id, so that ids stay aligned
+PRODUCER_BITS: Final = 16
+COUNTER_BITS: Final = 48
+_ID: Final = struct.Struct(">Q")
+_FILLER: Final = b"\xa5"
+
+
+class DriverError(BrokerlabError):
+    """The cluster cannot be driven: nobody answers, or it refuses what a trial needs."""
+
+
+class RequestRow(NamedTuple):
+    """One request; or, where the client library hides its requests, all of a slice of time with their latencies."""
+
+    partition: int  # -1 for a slice
+    requests: int
+    messages: int
+    bytes: int
+    sent_ns: int
+    done_ns: int
+    status: str
+    latency: Mapping[int, int] | None = None  # bucket (`workloads.results.bucket_of`) -> requests, of a slice
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceJob:
+    driver: str
+    bootstrap: tuple[str, ...]
+    topic: str
+    partitions: int
+    producer: int
+    messages: int | None  # exactly so many, or as many as `duration_s` takes
+    duration_s: float | None
+    message_size: int
+    batch_size: int
+    acks: int
+    rate: float | None  # messages/s of this producer
+    out: str
+
+    def partition_of(self, batch: int) -> int:
+        """Batches go round the partitions, each producer starting at its own."""
+        return (batch + self.producer) % self.partitions
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeJob:
+    driver: str
+    bootstrap: tuple[str, ...]
+    topic: str
+    partitions: tuple[int, ...]  # those that this consumer reads
+    consumer: int
+    group: str
+    message_size: int
+    batch_size: int
+    fetch: str
+    commit: str
+    commit_interval_ms: int | None
+    out: str
+
+
+@dataclass(slots=True)
+class Produced:
+    """What a producer sent: rows of requests, and which messages were acknowledged."""
+
+    rows: list[RequestRow] = field(default_factory=list)
+    sent: int = 0
+    acknowledged: dict[int, list[range]] = field(default_factory=dict)  # partition -> counters
+    failed: dict[str, int] = field(default_factory=dict)  # error -> messages
+
+    def note(self, partition: int, counters: range, status: str) -> None:
+        """Count consecutive messages as acknowledged, or as failed by `status`."""
+        if status == OK:
+            self.acknowledged.setdefault(partition, []).append(counters)
+        else:
+            self.failed[status] = self.failed.get(status, 0) + len(counters)
+
+
+@dataclass(slots=True)
+class Consumed:
+    """What a consumer saw, in its order: rows of requests, and per partition the ids of the messages."""
+
+    rows: list[RequestRow] = field(default_factory=list)
+    ids: dict[int, bytearray] = field(default_factory=dict)
+    wrong_payloads: int = 0
+    commits: int = 0
+
+
+class Signals(Protocol):
+    """What the runner may tell a client in the middle of a job."""
+
+    def targets(self) -> Mapping[int, int] | None:
+        """Partition -> end offset to read up to, once the runner knows it; None before."""
+
+
+class Producer(Protocol):
+    def connect(self) -> None:
+        """Find the leaders and open the connections. Raises `DriverError`."""
+
+    def run(self) -> Produced:
+        """Send everything and wait for every acknowledgement. What failed is told with the error's name."""
+
+    def close(self) -> None: ...
+
+
+class Consumer(Protocol):
+    def join(self) -> None:
+        """Be ready to fetch from the assigned partitions. Raises `DriverError`."""
+
+    def run(self, signals: Signals) -> Consumed:
+        """Read until the targets are reached."""
+
+    def close(self) -> None: ...
+
+
+class Admin(Protocol):
+    """The runner's own hand on a cluster."""
+
+    async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
+        """Make a topic and return when every broker knows it."""
+
+    async def delete_topic(self, topic: str) -> None: ...
+
+    async def end_offsets(self, topic: str) -> Mapping[int, int]:
+        """Partition -> offset behind its last message, as its leader says."""
+
+    async def leaders(self, topic: str) -> Mapping[int, int]:
+        """Partition -> id of the broker that leads it."""
+
+    async def statistics(self) -> Sequence[BrokerStatistics]: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatistics:
+    """A broker's counters since its start."""
+
+    broker: int
+    operations: Mapping[str, tuple[int, int, int]]  # requests that carried messages, messages, bytes
+    coordination: Mapping[str, tuple[int, int, int]]  # operations, bytes, wait_ns
+
+
+class DriverModule(Protocol):
+    Producer: Callable[[ProduceJob], Producer]
+    Consumer: Callable[[ConsumeJob], Consumer]
+    Admin: Callable[[Sequence[str]], Admin]
+
+
+def load(name: str) -> DriverModule:
+    if name not in DRIVERS:
+        raise UserError(f"driver must be one of {', '.join(sorted(DRIVERS))} in this version, not {name!r}")
+    return cast("DriverModule", import_module(DRIVERS[name]))
+
+
+def payloads(job: ProduceJob, first_counter: int, count: int) -> Iterator[bytes]:
+    """The payloads of consecutive messages, each unique."""
+    filler = _FILLER * (job.message_size - ID_BYTES)
+    first = (job.producer << COUNTER_BITS) + first_counter
+    return (_ID.pack(number) + filler for number in range(first, first + count))
+
+
+def payload_is_right(payload: bytes, job: ConsumeJob) -> bool:
+    """Whether the part behind the id is what a producer puts there."""
+    return len(payload) == job.message_size and payload.count(_FILLER, ID_BYTES) == job.message_size - ID_BYTES

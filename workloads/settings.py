@@ -1,0 +1,115 @@
+"""The values that an experiment is made of: frozen, typed, and written as text in one way only.
+
+The text of an axis (`as_axes`) names cells, fills the report's proof of equality, and is what `--only` compares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Mode = Literal["split", "streaming"]
+Driver = Literal["kafka", "grpc"]
+Fetch = Literal["batch", "stream"]
+Fsync = Literal["never", "always", "interval"]
+Commit = Literal["every_batch", "end", "interval"]
+CoordinatorName = Literal["static", "zookeeper", "dsbs"]
+Metadata = Literal["lookup", "watch"]
+Offsets = Literal["every_commit", "interval"]
+
+ACKS_ALL = -1  # as the wire has it
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """What brokers are started with: the same for every architecture. Cells that differ here need clusters apart."""
+
+    brokers: int
+    partitions: int
+    replication_factor: int
+    acks: int  # 0, 1, or ACKS_ALL
+    fsync: Fsync
+    fsync_interval_ms: int | None  # set if, and only if, fsync is "interval"
+
+    def as_axes(self) -> dict[str, str]:
+        return {
+            "brokers": str(self.brokers),
+            "partitions": str(self.partitions),
+            "replication_factor": str(self.replication_factor),
+            "acks": "all" if self.acks == ACKS_ALL else str(self.acks),
+            "fsync": _policy_text(self.fsync, self.fsync_interval_ms),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSettings:
+    """How clients drive the cluster."""
+
+    driver: Driver
+    producers: int
+    consumers: int
+    commit: Commit
+    commit_interval_ms: int | None  # set if, and only if, commit is "interval"
+    fetch: Fetch
+    rate: float | None  # messages/s of all producers together; None sends as fast as acknowledgements allow
+
+    def as_axes(self) -> dict[str, str]:
+        return {
+            "driver": self.driver,
+            "producers": str(self.producers),
+            "consumers": str(self.consumers),
+            "commit": _policy_text(self.commit, self.commit_interval_ms),
+            "fetch": self.fetch,
+            "rate": "max" if self.rate is None else repr(self.rate).removesuffix(".0"),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A way to coordinate, by the name that it has in the file and in every table."""
+
+    name: str
+    coordinator: CoordinatorName
+    metadata: Metadata | None = None  # zookeeper alone
+    offsets: Offsets | None = None  # zookeeper alone
+    offsets_interval_ms: int | None = None  # set if, and only if, offsets is "interval"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long a trial is: exactly `messages`, or about `duration_s` and never fewer than `messages_min`.
+
+    One of the first two is set, never both.
+    """
+
+    messages: int | None
+    duration_s: float | None
+    messages_min: int
+
+    @property
+    def messages_least(self) -> int:
+        return self.messages_min if self.messages is None else self.messages
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of an experiment's product: everything that a trial is told, but for the architecture."""
+
+    cluster: ClusterSettings
+    workload: WorkloadSettings
+    message_size: int  # bytes
+    batch_size: int  # messages in one request
+    mode: Mode
+
+    def as_axes(self) -> dict[str, str]:
+        own = {"message_size": str(self.message_size), "batch_size": str(self.batch_size), "mode": self.mode}
+        return own | self.cluster.as_axes() | self.workload.as_axes()
+
+    @property
+    def messages_least(self) -> int:
+        """One full request from each producer: with fewer, requests would be smaller than `batch_size` says."""
+        return self.batch_size * self.workload.producers
+
+
+def _policy_text(word: str, interval_ms: int | None) -> str:
+    return word if interval_ms is None else f"{word}_{interval_ms}ms"

@@ -1,0 +1,125 @@
+"""A real ZooKeeper server, from the jars that PySpark brings: a child process with a folder and a port of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from workloads.errors import BrokerlabError, UserError
+from workloads.java import find_java
+from workloads.processes import PortTaken, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+READY_WITHIN_S: Final = 30.0
+TICK_MS: Final = 1000
+_CONFIG: Final = """\
+tickTime={tick_ms}
+dataDir={data}
+clientPort={port}
+clientPortAddress=127.0.0.1
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=conf
+standaloneEnabled=true
+"""
+_PORT_TAKEN: Final = b"Address already in use"
+_LOGGING: Final = """\
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %p %c{1} - %m%n
+"""
+
+
+class ZooKeeperUnready(BrokerlabError):
+    """The server did not answer in time."""
+
+
+def jars() -> Path:
+    """The folder with ZooKeeper's jars. Raises `UserError` where PySpark is not installed."""
+    spec = find_spec("pyspark")
+    folder = Path(spec.origin).parent / "jars" if spec is not None and spec.origin is not None else None
+    if folder is None or not any(folder.glob("zookeeper-3*.jar")):
+        raise UserError("ZooKeeper comes with PySpark's jars, which are not there; `make setup` installs them")
+    return folder
+
+
+def jar_version() -> str:
+    """ZooKeeper's version, read off its jar."""
+    return next(iter(sorted(jars().glob("zookeeper-3*.jar")))).stem.removeprefix("zookeeper-")
+
+
+class ZooKeeperServer:
+    """One server. `start` returns when it answers; `address` is what clients connect to."""
+
+    def __init__(self, folder: Path, log: Path, port: int) -> None:
+        self._folder = folder
+        self._data = folder.absolute() / "data"  # as the server says it
+        self._log = log
+        self.port = port
+        self.process: Process | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        """Raises `PortTaken` or `ProcessFailed` where it ends instead, `ZooKeeperUnready` where it does not answer."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        config = self._folder / "zoo.cfg"
+        config.write_text(_CONFIG.format(tick_ms=TICK_MS, data=self._data, port=self.port))
+        (self._folder / "log4j2.properties").write_text(_LOGGING)
+        self.process = await Process.start("zookeeper", self._command(config), self._log)
+        try:
+            async with asyncio.timeout(READY_WITHIN_S):
+                await self._answering(self.process)
+        except TimeoutError:
+            await self.stop()
+            raise ZooKeeperUnready(
+                f"ZooKeeper did not answer on {self.address} within {READY_WITHIN_S:.0f} s"
+            ) from None
+
+    def _command(self, config: Path) -> Sequence[str]:
+        return (
+            find_java().command,
+            "-Xms64m",
+            "-Xmx512m",
+            f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
+            "-cp",
+            f"{jars()}/*",
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            str(config),
+        )
+
+    async def _answering(self, process: Process) -> None:
+        while not await answers(self.port, self._data):
+            if not process.running:
+                failure = process.failure()
+                raise PortTaken(str(failure)) if _PORT_TAKEN in self._log.read_bytes() else failure
+            await asyncio.sleep(0.05)
+
+    async def stop(self) -> None:
+        if self.process is not None:
+            await self.process.stop()
+
+
+async def answers(port: int, data: Path) -> bool:
+    """Whether the ZooKeeper server of this data folder, and not somebody else's, serves requests on this port."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    try:
+        writer.write(b"conf")
+        answer = await asyncio.wait_for(reader.read(), 2.0)
+    except (OSError, TimeoutError):
+        return False
+    finally:
+        writer.close()
+    return f"dataDir={data}/".encode() in answer
