@@ -202,6 +202,11 @@ class Log:
         """
         return self._reader.read(offset, bytes_max, records_max)
 
+    @property
+    def read_end(self) -> int:
+        """The offset behind the last batch of the last read that returned any."""
+        return self._reader.read_end
+
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record that is not older than `timestamp`; None when all are older.
 

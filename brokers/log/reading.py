@@ -19,7 +19,7 @@ _BASE_OFFSET: Final = attrgetter("base_offset")
 class Reader:
     """Reads from `segments`, a list that the log keeps up to date: sealed ones and, last, the one that grows."""
 
-    __slots__ = ("_open_segments", "_positions", "_positions_max", "_segments", "closed")
+    __slots__ = ("_open_segments", "_positions", "_positions_max", "_segments", "closed", "read_end")
 
     def __init__(self, segments: list[Segment], open_segments: OpenSegments, positions_max: int) -> None:
         self._segments = segments
@@ -27,6 +27,7 @@ class Reader:
         self._positions_max = positions_max
         self._positions: dict[int, tuple[Segment, int]] = {}
         self.closed = False
+        self.read_end = 0  # the offset behind the last batch that was read
 
     def read(self, offset: int, bytes_max: int, records_max: int | None) -> bytes:
         """See Log.read."""
@@ -50,6 +51,7 @@ class Reader:
         if end == position:
             end, end_offset = segment.batch_end(position)
         self.note_position(end_offset, segment, end)
+        self.read_end = end_offset
         return segment.read(end - position, position)
 
     def locate(self, offset: int) -> tuple[Segment, int, int]:

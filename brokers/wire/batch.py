@@ -30,6 +30,8 @@ NO_PRODUCER: Final = -1
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 EXTENT: Final = struct.Struct(">8xi11xi")  # length and last offset delta, all that a walk along a segment needs
+_unpack_header: Final = HEADER.unpack_from
+_new_tuple: Final = tuple.__new__  # half the price of _make, on the path of every batch
 PLACE: Final = struct.Struct(">qii")
 CRC: Final = struct.Struct(">I")
 
@@ -146,8 +148,10 @@ def check_produced(batch: bytearray | memoryview | bytes, bytes_max: int) -> Bat
     `batch` is the whole records field of one partition: exactly one batch, as Produce demands since version 3. The
     records inside stay opaque: the CRC vouches that they are what the producer made, not that they are well-formed.
     """
-    header = parse_header(batch)
     size = len(batch)
+    if size < HEADER_BYTES:
+        raise BatchCutShort(f"{size} bytes left of a batch, its header alone has {HEADER_BYTES}")
+    header = _new_tuple(BatchHeader, _unpack_header(batch))
     (_, length, _, magic, crc, attributes, last_offset_delta, _, _, producer_id, producer_epoch, sequence, count) = (
         header
     )
@@ -157,7 +161,7 @@ def check_produced(batch: bytearray | memoryview | bytes, bytes_max: int) -> Bat
         raise BatchCutShort(f"the batch claims {length + LENGTH_END} bytes, {size} came")
     if size > bytes_max:
         raise BatchTooLarge(f"a batch of {size} bytes, at most {bytes_max} are taken")
-    if crc32c(memoryview(batch)[CRC_BEGIN:]) != crc:
+    if crc32c(batch[CRC_BEGIN:]) != crc:  # a view costs nothing to slice; whoever passes bytes pays for a copy
         raise BatchCrcMismatch(f"the CRC does not match the {size} bytes of the batch")
     if count < 1 or last_offset_delta != count - 1:
         raise BatchInvalid(f"{count} records with a last offset delta of {last_offset_delta}")

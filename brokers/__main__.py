@@ -1,0 +1,78 @@
+"""`python -m brokers CONFIG`: one broker, until SIGTERM or SIGINT.
+
+It says one line of JSON on stdout when it serves. It ends with 0 after a signal, 2 where the config is refused, 98
+where a port is in use, 1 where the disk or the coordination service fails it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from brokers.broker import BrokerProcess
+from brokers.config import ConfigError, load
+from brokers.errors import PortInUse
+from brokers.journal import JournalFailed
+from brokers.log.errors import LogError
+from coordinators.errors import CoordinationError, InvalidRequest
+
+if TYPE_CHECKING:
+    from brokers.config import BrokerConfig
+
+EXIT_CONFIG_REFUSED: Final = 2
+EXIT_PORT_IN_USE: Final = 98
+EXIT_FAILED: Final = 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m brokers", description="Run one broker until it is told to stop.")
+    parser.add_argument("config", type=Path, help="its config file, JSON (docs/broker.md)")
+    options = parser.parse_args()
+    _allow_open_files()
+    try:
+        import uvloop
+
+        uvloop.run(serve(load(options.config)))
+    except (ConfigError, InvalidRequest) as error:
+        return _said(error, EXIT_CONFIG_REFUSED)
+    except PortInUse as error:
+        return _said(error, EXIT_PORT_IN_USE)
+    except (CoordinationError, LogError, JournalFailed, OSError) as error:
+        return _said(error, EXIT_FAILED)
+    return 0
+
+
+def _allow_open_files() -> None:
+    """As many as the machine lets a process have: each partition keeps a file open, each client a socket."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _said(error: Exception, code: int) -> int:
+    print(f"broker: {error}", file=sys.stderr)
+    return code
+
+
+async def serve(config: BrokerConfig) -> None:
+    told_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_stop.set)
+    broker = BrokerProcess(config)
+    await broker.start()
+    try:
+        print(json.dumps({"ready": config.me.id, "pid": os.getpid()}), flush=True)
+        await told_to_stop.wait()
+    finally:
+        await broker.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

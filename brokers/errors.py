@@ -1,0 +1,11 @@
+"""Errors of a broker's shell that are not one part's own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PortInUse(Exception):
+    """Somebody else listens on the port. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True

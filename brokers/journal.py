@@ -1,0 +1,128 @@
+"""A durable list of records in one file: what a broker lends its coordinator for topics, offsets and tables.
+
+Each record is its length and CRC-32C, then its bytes. A crash can tear only the last one; reading stops there, and the
+next start cuts it off, so that nothing is ever appended behind something that cannot be read. A record that is broken
+with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from crc32c import crc32c
+
+from brokers.log.files import OS_FILES, Files, read_file, replace_file, sync_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+_HEAD: Final = struct.Struct(">II")
+RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+class JournalFailed(Exception):
+    """The disk refused. Definite: the record is not in the journal; it takes no more records until the next start."""
+
+
+class FileJournal:
+    """One journal. `durable` syncs each record to the disk itself before `append` returns.
+
+    Opening it raises `JournalFailed` where it is damaged, and OSError where the disk refuses.
+    """
+
+    def __init__(self, path: Path, *, durable: bool, files: Files = OS_FILES) -> None:
+        self._path = path
+        self._durable = durable
+        self._files = files
+        self._refusal: str | None = None
+        files.make_directory(path.parent)
+        self._records = self._recovered()
+
+    def _recovered(self) -> list[bytes]:
+        """The records that are whole; what lies behind them is cut off."""
+        content = read_file(self._files, self._path) or b""
+        records, end = _parsed(content)
+        if _next_record(content, end + _HEAD.size + _length_at(content, end)) is not None:
+            raise JournalFailed(
+                f"{self._path} is damaged at byte {end}: restore it, or move it away to start without what it holds"
+            )
+        self._handle = self._files.open_append(self._path)
+        self._size = end
+        if end < len(content):
+            self._files.truncate(self._handle, end)
+        if self._durable:
+            sync_directory(self._files, self._path.parent)
+        return records
+
+    def replay(self) -> Iterator[bytes]:
+        """All records, oldest first. Once: they are not kept in memory after it."""
+        records, self._records = self._records, []
+        return iter(records)
+
+    def append(self, record: bytes) -> None:
+        """Raises `JournalFailed` with the reason; the file is then as it was before."""
+        if self._refusal is not None:
+            raise JournalFailed(self._refusal)
+        framed = _framed(record)
+        try:
+            written = self._files.writev(self._handle, [framed])
+            if written != len(framed):
+                raise OSError(f"short write: {written} of {len(framed)} bytes")
+            if self._durable:
+                self._files.fdatasync(self._handle)
+        except OSError as error:
+            self._refusal = f"cannot write {self._path.name}: {error}"
+            self._undo()
+            raise JournalFailed(self._refusal) from error
+        self._size += len(framed)
+
+    def _undo(self) -> None:
+        try:
+            self._files.truncate(self._handle, self._size)
+        except OSError as error:  # the torn record's CRC keeps it from being read; nothing is appended behind it
+            self._refusal = f"{self._refusal}; nor can it be cut back: {error}"
+
+    def replace(self, records: Iterable[bytes]) -> None:
+        """Put `records` in the place of all that is there, in one step. If it raises `JournalFailed`, those stay."""
+        content = b"".join(map(_framed, records))
+        try:
+            replace_file(self._files, self._path, content, durable=self._durable)
+            old, self._handle = self._handle, self._files.open_append(self._path)
+            self._files.close(old)
+        except OSError as error:
+            self._refusal = f"cannot rewrite {self._path.name}: {error}"
+            raise JournalFailed(self._refusal) from error
+        self._size = len(content)
+
+    def close(self) -> None:
+        self._files.close(self._handle)
+
+
+def _framed(record: bytes) -> bytes:
+    assert 1 <= len(record) <= RECORD_BYTES_MAX, "a journal record is a row, not a file"
+    return _HEAD.pack(len(record), crc32c(record)) + record
+
+
+def _parsed(content: bytes) -> tuple[list[bytes], int]:
+    """The whole records from the beginning, and where they end."""
+    records, position = [], 0
+    while (record := _next_record(content, position)) is not None:
+        records.append(record)
+        position += _HEAD.size + len(record)
+    return records, position
+
+
+def _next_record(content: bytes, position: int) -> bytes | None:
+    """The whole record at `position`, or None. An empty one is none: after a power cut a file may end in zeros."""
+    if position + _HEAD.size > len(content):
+        return None
+    length, crc = _HEAD.unpack_from(content, position)
+    record = content[position + _HEAD.size : position + _HEAD.size + length]
+    return record if length and len(record) == length and crc32c(record) == crc else None
+
+
+def _length_at(content: bytes, position: int) -> int:
+    """What the record at `position` says of its length, whole or not."""
+    return int(_HEAD.unpack_from(content, position)[0]) if position + _HEAD.size <= len(content) else 0

@@ -1,0 +1,31 @@
+"""Bounds of the Kafka listener. Every one is finite by default, and the same in every architecture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from brokers.groups.machine import GroupLimits
+from brokers.wire.framing import FrameLimits
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerLimits:
+    """`large_requests_bytes_max` is what all connections together may take for requests over their usual buffer.
+
+    `ack_wait_ms` lets the answers to pipelined produce requests wait for more of them (0: never); a client that waits
+    for its answer before it sends more is never made to wait (docs/wire.md).
+    """
+
+    frames: FrameLimits = field(default_factory=FrameLimits)
+    groups: GroupLimits = field(default_factory=GroupLimits)
+    connections_max: int = 1000
+    connections_per_address_max: int = 1000
+    requests_in_flight_max: int = 10_000
+    unsent_bytes_max: int = 8 * 1024 * 1024
+    large_requests_bytes_max: int = 256 * 1024 * 1024
+    idle_ms_max: int = 600_000
+    batch_bytes_max: int = 16 * 1024 * 1024
+    fetch_bytes_max: int = 55 * 1024 * 1024
+    fetch_records_max: int = 2000
+    fetch_wait_ms_max: int = 300_000
+    ack_wait_ms: int = 0

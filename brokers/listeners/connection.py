@@ -1,0 +1,400 @@
+"""One client's connection: requests are carried out in the order in which they came, and answered in the same.
+
+Everything that a read brings is worked off at once, in place, without a task: produce requests gather in a `Run` that
+ends with one append per partition and one write to the socket. What cannot be finished at once stops this:
+
+- a request whose leaders must be looked up is copied and its look-up begins, as do those of all that follow it; they
+  are carried out in order as the answers come in;
+- a fetch that waits, or a request that the coordination layer has to answer, *blocks*: what follows waits, copied;
+- appends that wait for the disk let what follows be carried out, but not be answered before them.
+
+Bounds: when too many requests wait here, or too many bytes that the client does not read, the socket is read no
+further until it has become better.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING, Final, cast
+
+from brokers.listeners.acks import Acknowledgements
+from brokers.listeners.fetch import Reading, Wait, session_fault
+from brokers.listeners.handlers import HANDLERS
+from brokers.listeners.produce import Run
+from brokers.listeners.service import Caller, Leaders
+from brokers.log.errors import LogError
+from brokers.wire import fetch as fetch_wire
+from brokers.wire.apis import Api, ApiKey
+from brokers.wire.errors import ErrorCode, Malformed
+from brokers.wire.framing import ReceiveBuffer
+from brokers.wire.header import RequestHeader, answer, read_body, read_request, version_list
+from coordinators.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from brokers.listeners.connections import Connections
+    from brokers.listeners.service import Service
+    from brokers.wire.fetch import FetchRequest
+
+_PRODUCE: Final = b"\0\0"
+Pieces = list[bytes | memoryview]
+
+
+class Progress(Enum):
+    """How carrying out a request ended: answered (or to be), blocking the others, or first in need of a look-up."""
+
+    DONE = 0
+    BLOCKED = 1
+    LOOK_UP = 2
+
+
+class Waiting:
+    """A request that could not be carried out at once, copied; and its leaders where they are being looked up."""
+
+    __slots__ = ("frame", "leaders")
+
+    def __init__(self, frame: bytearray, leaders: asyncio.Future[Leaders] | None) -> None:
+        self.frame = frame
+        self.leaders = leaders
+
+
+class Connection(asyncio.BufferedProtocol):
+    """See the module. `connections` is told of its beginning and end, and holds its tasks."""
+
+    def __init__(self, service: Service, connections: Connections) -> None:
+        self._service = service
+        self._connections = connections
+        self._incoming = ReceiveBuffer(service.limits.frames, service.budget)
+        self._run = Run(service)
+        self._acks = Acknowledgements(service.limits.ack_wait_ms, self._write)
+        self._waiting: deque[Waiting] = deque()
+        self._waiting_bytes = 0
+        self._unsent: deque[Pieces | asyncio.Future[Pieces]] = deque()
+        self._wait: Wait | None = None
+        self._blocked = False
+        self._looks_up = False
+        self._reading_paused = False
+        self._writing_paused = False
+        self._half_closed = False
+        self._closed = False
+        self.idle_sweeps = 0
+        self.host = ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request has not been answered yet."""
+        return bool(self._blocked or self._waiting or self._unsent)
+
+    # --- the socket's side --------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=self._service.limits.unsent_bytes_max)
+        peer = transport.get_extra_info("peername")
+        self.host = str(peer[0]) if peer else ""
+        if not self._connections.admit(self):
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed = True
+        self._acks.flush()
+        self._connections.forget(self)
+        self._incoming.close()
+        if self._wait is not None:
+            self._wait.cancel()
+        self._waiting.clear()
+        self._unsent.clear()
+
+    def eof_received(self) -> bool:
+        """A client that only stopped sending still gets the answers that are due; `_pace` closes after them."""
+        self._half_closed = True
+        return self.busy
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        try:
+            return self._incoming.writable()
+        except Malformed as error:
+            self._refuse(error)
+            return memoryview(bytearray(1))
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._closed:
+            return
+        frames = self._incoming.received(nbytes)
+        try:
+            if frames:
+                self.idle_sweeps = 0
+                self._serve(frames)
+            if self._incoming.fault is not None:
+                raise self._incoming.fault
+        except Malformed as error:
+            self._refuse(error)
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._pace()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._carry_on()
+
+    def close(self) -> None:
+        """Send what is due and end."""
+        self._acks.flush()
+        self._closed = True
+        self._transport.close()
+
+    def _break(self, what: str, error: BaseException) -> None:
+        """End without an answer; the loop reports what is not the disk's fault, which is a bug."""
+        if isinstance(error, LogError):
+            self._service.metrics.refuse(ErrorCode.KAFKA_STORAGE_ERROR.name)
+        else:
+            asyncio.get_running_loop().call_exception_handler({"message": what, "exception": error})
+        self._transport.abort()
+
+    def _refuse(self, error: Malformed) -> None:
+        self._service.metrics.refuse(error.reason.name)
+        self.close()
+
+    # --- carrying out, in place ---------------------------------------------------------------------------
+
+    def _serve(self, frames: list[tuple[int, int]]) -> None:
+        """Carry out what a read brought, or from the first request on that has to wait let all the rest wait."""
+        number = 0
+        if not (self._looks_up or self._blocked or self._waiting):
+            number = self._serve_in_place(frames)
+        if number < len(frames):
+            self._let_wait(frames[number:])
+            self._carry_on()
+
+    def _serve_in_place(self, frames: list[tuple[int, int]]) -> int:
+        """How many of `frames` were carried out."""
+        data, view, run = self._incoming.data, self._incoming.view, self._run
+        take = run.take
+        number = 0
+        try:
+            for start, end in frames:
+                if data.startswith(_PRODUCE, start):
+                    if not take(data, view, start, end):
+                        self._looks_up = True
+                        return number
+                else:
+                    self._finish_run()
+                    progress = self._handle(bytes(view[start:end]), None)
+                    if progress is not Progress.DONE:
+                        return number + (progress is Progress.BLOCKED)
+                number += 1
+        finally:
+            self._finish_run()
+        return number
+
+    def _finish_run(self) -> None:
+        """Append what the produce requests brought, and answer them."""
+        if not self._run:
+            return
+        answers, durable = self._run.finish()
+        if self._run.failed:
+            self.close()
+        elif durable:
+            self._send_later(self._connections.spawn(_after(durable, answers)))
+        elif answers:
+            self._acks.add(answers)
+
+    def _handle(self, frame: bytes, leaders: Leaders | None) -> Progress:
+        """Carry out any other request. Raises `Malformed`."""
+        header, api, at = read_request(frame)
+        if api.key is ApiKey.FETCH:
+            return self._fetch(fetch_wire.read(frame, at, header.version, header.correlation_id), leaders)
+        self._service.metrics.kafka.add(api.key.name)
+        if api.key is ApiKey.API_VERSIONS:
+            if header.version <= api.version_max:
+                read_body(header, api, frame, at)
+            self._send([version_list(header, api)])
+            return self._room()
+        message = read_body(header, api, frame, at)
+        result = HANDLERS[api.key](self._service, Caller(header.client_id, self.host, header.version), message)
+        if not asyncio.iscoroutine(result):
+            self._send([answer(header, api, result)])
+            return self._room()
+        self._blocked = True
+        task = self._connections.spawn(result)
+        task.add_done_callback(lambda done: self._answered(header, api, done))
+        return Progress.BLOCKED
+
+    def _answered(self, header: RequestHeader, api: Api, done: asyncio.Task[object]) -> None:
+        """What blocked is over. A handler that raised is a bug: the loop reports it, and the connection ends."""
+        self._blocked = False
+        if done.cancelled() or self._closed:
+            self._transport.abort()
+            return
+        error = done.exception()
+        if error is not None:
+            self._break(f"{api.key.name} {header.version} failed", error)
+            return
+        self._send([answer(header, api, done.result())])
+        self._carry_on()
+
+    # --- fetching -----------------------------------------------------------------------------------------
+
+    def _fetch(self, request: FetchRequest, leaders: Leaders | None) -> Progress:
+        if leaders is None:
+            leaders = self._known_leaders(request)
+            if leaders is None:
+                self._looks_up = True
+                return Progress.LOOK_UP
+        self._service.metrics.kafka.add(ApiKey.FETCH.name)
+        fault = session_fault(request)
+        if fault is not ErrorCode.NONE:
+            self._send([fetch_wire.refusal(request, fault)])
+            return self._room()
+        reading = Reading(self._service, request, leaders)
+        if reading.read() or request.wait_ms_max <= 0:
+            self._send(reading.answer())
+            return self._room()
+        self._blocked = True
+        self._wait = Wait(reading, min(request.wait_ms_max, self._service.limits.fetch_wait_ms_max), self._fetched)
+        return Progress.BLOCKED
+
+    def _known_leaders(self, request: FetchRequest) -> Leaders | None:
+        known = [self._service.known_leader(TopicPartition(part.topic, part.partition)) for part in request.parts]
+        return None if None in known else cast("Leaders", known)
+
+    def _fetched(self, reading: Reading) -> None:
+        self._blocked, self._wait = False, None
+        self._send(reading.answer())
+        self._carry_on()
+
+    # --- carrying out later -------------------------------------------------------------------------------
+
+    def _let_wait(self, frames: list[tuple[int, int]]) -> None:
+        """Copy requests, whose bytes are gone with the next read, and begin the look-ups that they need."""
+        view = self._incoming.view
+        for start, end in frames:
+            frame = bytearray(view[start:end])
+            self._waiting.append(Waiting(frame, self._look_up(frame) if self._looks_up else None))
+            self._waiting_bytes += len(frame)
+        self._pace()
+
+    def _look_up(self, frame: bytearray) -> asyncio.Future[Leaders] | None:
+        """Begin to ask for the leaders that a request needs; None where it needs none. Raises `Malformed`."""
+        if frame.startswith(_PRODUCE):
+            wanted = self._run.partitions(frame, 0, len(frame))
+        else:
+            header, api, at = read_request(bytes(frame))
+            if api.key is not ApiKey.FETCH:
+                return None
+            request = fetch_wire.read(bytes(frame), at, header.version, header.correlation_id)
+            wanted = [TopicPartition(part.topic, part.partition) for part in request.parts]
+        task = self._connections.spawn(self._service.leaders(wanted))
+        task.add_done_callback(lambda _: self._carry_on())
+        return task
+
+    def _carry_on(self) -> None:
+        """Carry out what waits, as far as it goes."""
+        try:
+            while self._waiting and not (self._blocked or self._writing_paused or self._closed):
+                waiting = self._waiting[0]
+                if waiting.leaders is not None and not waiting.leaders.done():
+                    break
+                if not self._carry_out(waiting):
+                    waiting.leaders = self._look_up(waiting.frame)
+                    break
+                self._waiting.popleft()
+                self._waiting_bytes -= len(waiting.frame)
+        except Malformed as error:
+            self._refuse(error)
+        finally:
+            self._finish_run()
+        if not self._waiting:
+            self._looks_up = False  # what was unknown may be known by now
+        self._pace()
+
+    def _carry_out(self, waiting: Waiting) -> bool:
+        """False if its leaders must be looked up first. Raises `Malformed`."""
+        leaders = None if waiting.leaders is None else waiting.leaders.result()
+        frame = waiting.frame
+        if frame.startswith(_PRODUCE):
+            return self._run.take(frame, memoryview(frame), 0, len(frame), leaders)
+        self._finish_run()
+        return self._handle(bytes(frame), leaders) is not Progress.LOOK_UP
+
+    # --- sending ------------------------------------------------------------------------------------------
+
+    def _send(self, pieces: Pieces) -> None:
+        """Send an answer after all that came before it."""
+        self._acks.flush()
+        if self._unsent:
+            self._unsent.append(pieces)
+        elif not self._closed:
+            self._transport.writelines(pieces)
+
+    def _write(self, acknowledgements: bytes) -> None:
+        if self._unsent:
+            self._unsent.append([acknowledgements])
+        elif not self._closed:
+            self._transport.write(acknowledgements)
+
+    def _send_later(self, answers: asyncio.Future[Pieces]) -> None:
+        self._acks.flush()
+        self._unsent.append(answers)
+        answers.add_done_callback(lambda _: self._send_ready())
+
+    def _send_ready(self) -> None:
+        """Send what is due, up to the first answer that still waits for the disk."""
+        while self._unsent and not self._closed:
+            due = self._unsent[0]
+            if isinstance(due, asyncio.Future):
+                if not due.done():
+                    break
+                error = None if due.cancelled() else due.exception()
+                if error is not None:
+                    # The sync failed: what was appended may or may not survive, and a lost connection says just that.
+                    self._break("what was appended could not be synced", error)
+                    return
+                due = [] if due.cancelled() else due.result()
+            self._unsent.popleft()
+            self._transport.writelines(due)
+        self._pace()
+
+    def _room(self) -> Progress:
+        """Blocks the next request while the client does not read its answers."""
+        if self._transport.get_write_buffer_size() <= self._service.limits.unsent_bytes_max:
+            return Progress.DONE
+        if not self._writing_paused:
+            self._blocked = True
+            asyncio.get_running_loop().call_soon(self._unblock)
+        return Progress.BLOCKED
+
+    def _unblock(self) -> None:
+        self._blocked = False
+        self._carry_on()
+
+    def _pace(self) -> None:
+        """Read from the socket only while there is room for what it brings; end a half-closed connection when idle."""
+        if self._closed:
+            return
+        if self._half_closed:
+            if not self.busy:
+                self.close()
+            return
+        limits = self._service.limits
+        full = (
+            self._writing_paused
+            or len(self._waiting) + len(self._unsent) > limits.requests_in_flight_max
+            or self._waiting_bytes > limits.unsent_bytes_max
+        )
+        if full is not self._reading_paused:
+            self._reading_paused = full
+            if full:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+
+async def _after(durable: Sequence[Awaitable[None]], answers: list[bytes]) -> Pieces:
+    """The answers, once what they promise is on the disk."""
+    await asyncio.gather(*durable)
+    return [b"".join(answers)]

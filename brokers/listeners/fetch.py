@@ -1,0 +1,149 @@
+"""Fetch: read at once, or wait until enough has been appended or the client's patience ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from brokers.log.errors import LogError, LogOffsetOutOfRange
+from brokers.wire import fetch as wire
+from brokers.wire.errors import ErrorCode
+from brokers.wire.fetch import FetchRequest, Found
+from coordinators.model import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from brokers.listeners.service import Service
+    from brokers.store import HeldPartition
+
+_LOOK_AGAIN_S: Final = 0.005
+
+
+def session_fault(request: FetchRequest) -> ErrorCode:
+    """No fetch sessions are kept: no id is ever given out, and one that was not is refused (KIP-227)."""
+    if request.session_id != 0:
+        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    return ErrorCode.INVALID_FETCH_SESSION_EPOCH if request.session_epoch > 0 else ErrorCode.NONE
+
+
+class Reading:
+    """One request: reads what there is, and knows whether that is enough."""
+
+    __slots__ = ("_bytes", "_messages", "_service", "_sources", "found", "request")
+
+    def __init__(self, service: Service, request: FetchRequest, leaders: Sequence[Partition | ErrorCode]) -> None:
+        self._service = service
+        self.request = request
+        self._sources = [
+            self._source(part.topic, part.partition, part.leader_epoch, leader)
+            for part, leader in zip(request.parts, leaders, strict=True)
+        ]
+        self.found: list[Found] = []
+        self._bytes = self._messages = 0
+
+    def _source(self, topic: str, number: int, epoch: int, leader: Partition | ErrorCode) -> HeldPartition | ErrorCode:
+        if not isinstance(leader, Partition):
+            return leader
+        held = self._service.store.partition(topic, number)
+        if leader.leader != self._service.coordinator.me.id or held is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if epoch >= 0 and epoch != leader.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH if epoch < leader.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return held
+
+    def read(self) -> bool:
+        """Fill `found`; whether it is to be sent now: an error, enough bytes, or nobody would ever add to it."""
+        request, limits = self.request, self._service.limits
+        left = max(0, min(request.bytes_max, limits.fetch_bytes_max))
+        found, total, messages, failed = [], 0, 0, False
+        for part, source in zip(request.parts, self._sources, strict=True):
+            if isinstance(source, ErrorCode):
+                result = Found(source)
+            else:
+                bytes_max = max(0, min(part.bytes_max, left))
+                result = _read(source, part.offset, bytes_max, limits.fetch_records_max, first=total == 0)
+                if result.records:
+                    messages += source.log.read_end - part.offset
+            found.append(result)
+            failed = failed or result.error != ErrorCode.NONE
+            total += len(result.records)
+            left -= len(result.records)
+        self.found, self._bytes, self._messages = found, total, messages
+        return failed or total >= request.bytes_min or not found
+
+    def answer(self) -> list[bytes | memoryview]:
+        fetched = self._service.metrics.fetch
+        fetched.requests += 1
+        fetched.messages += self._messages
+        fetched.bytes += self._bytes
+        return wire.answer(self.request, self.found)
+
+    def held(self) -> list[HeldPartition]:
+        return [source for source in self._sources if not isinstance(source, ErrorCode)]
+
+
+def _read(held: HeldPartition, offset: int, bytes_max: int, records_max: int, *, first: bool) -> Found:
+    """Whole batches from `offset`; only the first partition with any may exceed its bound, so that nobody starves."""
+    if held.deleted:
+        return Found(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    start, end = held.start_offset, held.end_offset
+    if offset == end or (bytes_max == 0 and not first and start <= offset < end):
+        return Found(ErrorCode.NONE, end, start)
+    try:
+        records = held.read(offset, bytes_max, records_max)
+    except LogOffsetOutOfRange:
+        return Found(ErrorCode.OFFSET_OUT_OF_RANGE, end, start)
+    except LogError:
+        return Found(ErrorCode.KAFKA_STORAGE_ERROR, end, start)
+    if len(records) > bytes_max and not first:
+        records = b""
+    return Found(ErrorCode.NONE, end, start, records)
+
+
+class Wait:
+    """A fetch that waits. It answers once, through `done`: after an append that suffices, or when time is up.
+
+    A wake-up only schedules the reading, so that all appends of one turn of the event loop are read together; a client
+    that wants more than the next byte is looked after less often, because each look reads everything again.
+    """
+
+    __slots__ = ("_done", "_held", "_reading", "_scheduled", "_timer")
+
+    def __init__(self, reading: Reading, wait_ms: int, done: Callable[[Reading], None]) -> None:
+        self._reading = reading
+        self._done = done
+        self._held = reading.held()
+        self._scheduled: asyncio.Handle | None = None
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._expire)
+        for held in self._held:
+            held.waiters.add(self._wake)
+
+    def cancel(self) -> None:
+        """Nobody wants the answer any more."""
+        self._timer.cancel()
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+        for held in self._held:
+            held.waiters.discard(self._wake)
+
+    def _wake(self) -> None:
+        if self._scheduled is None:
+            loop = asyncio.get_running_loop()
+            if self._reading.request.bytes_min <= 1:
+                self._scheduled = loop.call_soon(self._look)
+            else:
+                self._scheduled = loop.call_later(_LOOK_AGAIN_S, self._look)
+
+    def _look(self) -> None:
+        self._scheduled = None
+        if self._reading.read():
+            self._end()
+
+    def _expire(self) -> None:
+        self._reading.read()
+        self._end()
+
+    def _end(self) -> None:
+        self.cancel()
+        self._done(self._reading)

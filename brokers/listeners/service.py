@@ -1,0 +1,91 @@
+"""What every connection of the Kafka listener works with."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from brokers.wire.errors import ErrorCode
+from coordinators.errors import (
+    CoordinationError,
+    InvalidRequest,
+    NotCoordinator,
+    NotEnoughBrokers,
+    TopicExists,
+    UnknownTopic,
+)
+from coordinators.model import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from brokers.config import TopicDefaults
+    from brokers.groups.groups import Groups
+    from brokers.listeners.config import ListenerLimits
+    from brokers.metrics import Metrics
+    from brokers.store import Store
+    from brokers.topics import TopicAdmin
+    from brokers.wire.framing import Budget
+    from coordinators.api import Coordinator
+    from coordinators.model import TopicPartition
+
+CLUSTER_ID: Final = "brokerlab"
+Leaders = list[Partition | ErrorCode]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    coordinator: Coordinator
+    store: Store
+    topics: TopicAdmin
+    groups: Groups
+    metrics: Metrics
+    defaults: TopicDefaults
+    limits: ListenerLimits
+    budget: Budget
+
+    def known_leader(self, at: TopicPartition) -> Partition | ErrorCode | None:
+        """Who leads, or why that cannot be said; None where it must be looked up."""
+        try:
+            return self.coordinator.known_leader(at)
+        except CoordinationError as error:
+            return code_of(error)
+
+    async def leader(self, at: TopicPartition) -> Partition | ErrorCode:
+        """The same, looked up where it must be."""
+        try:
+            found = self.coordinator.leader(at)
+            return found if isinstance(found, Partition) else await found
+        except CoordinationError as error:
+            return code_of(error)
+
+    async def leaders(self, wanted: Sequence[TopicPartition]) -> Leaders:
+        """The same for all that one request names, asked for together."""
+        if len(wanted) == 1:
+            return [await self.leader(wanted[0])]
+        return list(await asyncio.gather(*map(self.leader, wanted)))
+
+
+class Caller(NamedTuple):
+    """Who sent a request, and in which version of its API."""
+
+    client_id: str
+    host: str
+    version: int
+
+
+_CODES: Final[dict[type[CoordinationError], ErrorCode]] = {
+    UnknownTopic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
+    NotEnoughBrokers: ErrorCode.INVALID_REPLICATION_FACTOR,
+    NotCoordinator: ErrorCode.NOT_COORDINATOR,
+    InvalidRequest: ErrorCode.INVALID_REQUEST,
+}
+
+
+def code_of(error: CoordinationError) -> ErrorCode:
+    """The number for it; what has none of its own passes with time, and clients try again."""
+    if not error.definite:
+        return ErrorCode.REQUEST_TIMED_OUT
+    return _CODES.get(type(error), ErrorCode.LEADER_NOT_AVAILABLE)

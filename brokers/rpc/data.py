@@ -1,0 +1,227 @@
+"""The gRPC data service: produce, fetch and commit for clients without a Kafka library, on the same partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from brokers.rpc import brokerlab_pb2 as pb
+from brokers.rpc.answers import REFUSALS, error_of, record_of, to_send
+from brokers.rpc.brokerlab_pb2_grpc import DataServicer
+from brokers.store import HeldPartition, NotLeader
+from brokers.wire.batch import check_produced, decode_records, encode_batch, parse_header
+from coordinators.errors import InvalidRequest, UnknownTopic
+from coordinators.model import Committed, Partition, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    import grpc.aio
+
+    from brokers.metrics import Metrics
+    from brokers.store import Store
+    from coordinators.api import Coordinator
+
+# Requests of one stream that are looked up at once, where the architecture looks each of them up.
+PIPELINED_MAX: Final = 64
+# An answer's records are taken apart one by one, and nobody else is served meanwhile.
+FETCH_RECORDS_MAX: Final = 10_000
+FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
+FETCH_WAIT_MS_MAX: Final = 60_000
+
+# Who leads, the question under way, or why it cannot be asked.
+_Leader = Partition | asyncio.Future[Partition] | Exception
+
+
+class DataService(DataServicer):
+    def __init__(self, store: Store, coordinator: Coordinator, metrics: Metrics, message_bytes_max: int) -> None:
+        self._store = store
+        self._coordinator = coordinator
+        self._metrics = metrics
+        self._message_bytes_max = message_bytes_max
+
+    async def Produce(  # noqa: N802 - the service's name
+        self, request: pb.ProduceRequest, context: grpc.aio.ServicerContext[pb.ProduceRequest, pb.ProduceResponse]
+    ) -> pb.ProduceResponse:
+        try:
+            return await self._produced(request, self._leader(request))
+        except REFUSALS as error:
+            return pb.ProduceResponse(base_offset=-1, error=error_of(error))
+
+    async def ProduceStream(  # noqa: N802 - the service's name
+        self,
+        requests: AsyncIterator[pb.ProduceRequest],
+        context: grpc.aio.ServicerContext[pb.ProduceRequest, pb.ProduceResponse],
+    ) -> AsyncIterator[pb.ProduceResponse]:
+        """Ask who leads as requests come in; append and answer in their order."""
+        waiting: asyncio.Queue[tuple[pb.ProduceRequest, _Leader] | None] = asyncio.Queue()
+        room = asyncio.Semaphore(PIPELINED_MAX)
+        reader = asyncio.create_task(self._read(requests, waiting, room))
+        try:
+            while (next_one := await waiting.get()) is not None:
+                room.release()
+                request, leader = next_one
+                try:
+                    answer = await self._produced(request, leader)
+                except REFUSALS as error:
+                    answer = pb.ProduceResponse(base_offset=-1, error=error_of(error))
+                if request.acks != 0:
+                    yield answer
+            await reader  # what cannot be read ends the stream with a status of its own
+        finally:
+            reader.cancel()
+            _forget(waiting)
+
+    async def _read(
+        self,
+        requests: AsyncIterator[pb.ProduceRequest],
+        waiting: asyncio.Queue[tuple[pb.ProduceRequest, _Leader] | None],
+        room: asyncio.Semaphore,
+    ) -> None:
+        try:
+            async for request in requests:
+                await room.acquire()
+                waiting.put_nowait((request, self._leader(request)))
+        finally:
+            waiting.put_nowait(None)
+
+    def _leader(self, request: pb.ProduceRequest) -> _Leader:
+        """The leader, or the question under way; a refusal waits for the request's turn."""
+        try:
+            leader = self._coordinator.leader(_at(request))
+        except REFUSALS as error:
+            return error
+        return leader if isinstance(leader, Partition) else asyncio.ensure_future(leader)
+
+    async def _produced(self, request: pb.ProduceRequest, leader: _Leader) -> pb.ProduceResponse:
+        if isinstance(leader, Exception):
+            raise leader
+        known = leader if isinstance(leader, Partition) else await leader
+        held = self._led(request.topic, request.partition, known)
+        if not -1 <= request.acks <= 1:
+            raise InvalidRequest(f"acks must be 0, 1 or -1 (all), not {request.acks}")
+        if not request.records:
+            raise InvalidRequest("a produce request carries at least one record")
+        batch = encode_batch(to_send(request.records, time.time_ns() // 1_000_000))
+        header = check_produced(batch, self._message_bytes_max)
+        (base_offset,) = held.append([(batch, header)], known.epoch)
+        if isinstance(base_offset, Exception):
+            raise base_offset
+        if request.acks != 0 and (synced := held.durable(held.end_offset)) is not None:
+            await synced
+        count = self._metrics.produce
+        count.requests += 1
+        count.messages += len(request.records)
+        count.bytes += len(batch)
+        return pb.ProduceResponse(base_offset=base_offset)
+
+    def _led(self, topic: str, partition: int, leader: Partition) -> HeldPartition:
+        """The partition, if this broker leads it. Raises `NotLeader`."""
+        held = self._store.partition(topic, partition)
+        if leader.leader != self._coordinator.me.id or held is None:
+            raise NotLeader(f"{topic}-{partition} is led by broker {leader.leader}")
+        return held
+
+    async def Fetch(  # noqa: N802 - the service's name
+        self, request: pb.FetchRequest, context: grpc.aio.ServicerContext[pb.FetchRequest, pb.FetchResponse]
+    ) -> pb.FetchResponse:
+        try:
+            _check_bounds(request)
+            leader = self._coordinator.leader(_at(request))
+            known = leader if isinstance(leader, Partition) else await leader
+            held = self._led(request.topic, request.partition, known)
+            await _data_behind(held, request.offset, min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000)
+            if held.deleted:
+                raise UnknownTopic(f"topic {request.topic!r} was deleted")
+            return self._fetched(request, held)
+        except REFUSALS as error:
+            return pb.FetchResponse(error=error_of(error))
+
+    def _fetched(self, request: pb.FetchRequest, held: HeldPartition) -> pb.FetchResponse:
+        bytes_max = min(request.bytes_max or FETCH_BYTES_MAX, FETCH_BYTES_MAX)
+        records_max = min(request.records_max or FETCH_RECORDS_MAX, FETCH_RECORDS_MAX)
+        data = held.read(request.offset, bytes_max, records_max)
+        records = [
+            record_of(record)
+            for batch in _batches(data)
+            for record in decode_records(batch)
+            if record.offset >= request.offset
+        ]
+        if records:
+            count = self._metrics.fetch
+            count.requests += 1
+            count.messages += len(records)
+            count.bytes += len(data)
+        return pb.FetchResponse(records=records, end_offset=held.end_offset)
+
+    async def CommitOffsets(  # noqa: N802 - the service's name
+        self,
+        request: pb.CommitOffsetsRequest,
+        context: grpc.aio.ServicerContext[pb.CommitOffsetsRequest, pb.CommitOffsetsResponse],
+    ) -> pb.CommitOffsetsResponse:
+        try:
+            offsets = {_at(place): Committed(place.offset) for place in request.offsets}
+            await self._coordinator.commit_offsets(request.group, offsets)
+        except REFUSALS as error:
+            return pb.CommitOffsetsResponse(error=error_of(error))
+        return pb.CommitOffsetsResponse()
+
+    async def CommittedOffsets(  # noqa: N802 - the service's name
+        self,
+        request: pb.CommittedOffsetsRequest,
+        context: grpc.aio.ServicerContext[pb.CommittedOffsetsRequest, pb.CommittedOffsetsResponse],
+    ) -> pb.CommittedOffsetsResponse:
+        try:
+            found = await self._coordinator.committed_offsets(request.group)
+        except REFUSALS as error:
+            return pb.CommittedOffsetsResponse(error=error_of(error))
+        offsets = [
+            pb.PartitionOffset(topic=at.topic, partition=at.partition, offset=place.offset)
+            for at, place in sorted(found.items())
+        ]
+        return pb.CommittedOffsetsResponse(offsets=offsets)
+
+
+def _at(request: pb.ProduceRequest | pb.FetchRequest | pb.PartitionOffset) -> TopicPartition:
+    if request.partition < 0:
+        raise InvalidRequest(f"partition must not be negative, and is {request.partition}")
+    return TopicPartition(request.topic, request.partition)
+
+
+def _check_bounds(request: pb.FetchRequest) -> None:
+    for name in ("records_max", "bytes_max", "wait_max_ms"):
+        if getattr(request, name) < 0:
+            raise InvalidRequest(f"{name} must not be negative, and is {getattr(request, name)}")
+
+
+def _forget(waiting: asyncio.Queue[tuple[pb.ProduceRequest, _Leader] | None]) -> None:
+    """Drop what nobody will answer any more, and the questions under way."""
+    while not waiting.empty():
+        _, leader = waiting.get_nowait() or (None, None)
+        if isinstance(leader, asyncio.Future):
+            leader.cancel()
+
+
+def _batches(data: bytes) -> Iterator[memoryview]:
+    """The batches that lie one behind the other in an answer of the log."""
+    view, position = memoryview(data), 0
+    while position < len(view):
+        size = parse_header(view, position).size
+        yield view[position : position + size]
+        position += size
+
+
+async def _data_behind(held: HeldPartition, offset: int, wait_s: float) -> None:
+    """Return when there is something at `offset`, or the time is over."""
+    if offset != held.end_offset or wait_s <= 0:
+        return
+    arrived = asyncio.Event()
+    held.waiters.add(arrived.set)
+    try:
+        async with asyncio.timeout(wait_s):
+            await arrived.wait()
+    except TimeoutError:
+        return
+    finally:
+        held.waiters.discard(arrived.set)

@@ -1,0 +1,129 @@
+"""Frames between brokers over gRPC: the service that takes them in, and the connections that they go out on.
+
+Each peer has one connection and one queue; frames go out one after the other, each with a deadline. What does not get
+through is lost, which the coordinator is made for. A connection on which a frame missed its deadline is given up and
+made anew, because after a silent break TCP itself would wait for minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import grpc.aio
+
+from brokers.rpc import peer_pb2 as pb
+from brokers.rpc.peer_pb2_grpc import PeerServicer, PeerStub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from coordinators.model import Broker
+
+DEADLINE_S: Final = 1.0
+IDLE_S: Final = 30.0
+FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
+QUEUED_FRAMES_MAX: Final = 1000
+CONNECTIONS_MAX: Final = 2000
+_OPTIONS: Final = (
+    ("grpc.max_send_message_length", FRAME_BYTES_MAX + 1024),
+    ("grpc.use_local_subchannel_pool", 1),  # else a new channel would get the old one's broken connection
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    ("grpc.enable_retries", 0),
+)
+
+Address = tuple[str, int]
+
+
+class GrpcTransport:
+    """A `coordinators.dsbs.transport.Transport`; `PeerService` hands it what comes in."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Address, Line] = {}
+        self._deliver: Callable[[bytes], None] | None = None
+
+    def listen(self, deliver: Callable[[bytes], None]) -> None:
+        self._deliver = deliver
+
+    def arrived(self, content: bytes) -> None:
+        if self._deliver is not None:
+            self._deliver(content)
+
+    def send(self, to: Broker, content: bytes) -> None:
+        address = (to.host, to.rpc_port)
+        line = self._lines.get(address)
+        if line is None:
+            if len(self._lines) >= CONNECTIONS_MAX:
+                return
+            line = self._lines[address] = Line(address, lambda: self._lines.pop(address, None))
+        line.put(content)
+
+    async def close(self) -> None:
+        lines = list(self._lines.values())
+        self._lines.clear()
+        await asyncio.gather(*(line.close() for line in lines))
+
+
+class Line:
+    """The way to one peer: a bounded queue and the task that empties it. Ends by itself when long unused."""
+
+    def __init__(self, address: Address, ended: Callable[[], object]) -> None:
+        self._target = f"{address[0]}:{address[1]}"
+        self._queue: deque[bytes] = deque(maxlen=QUEUED_FRAMES_MAX)  # the oldest is lost where there is no room
+        self._filled = asyncio.Event()
+        self._ended = ended
+        self._task = asyncio.create_task(self._run())
+
+    def put(self, content: bytes) -> None:
+        self._queue.append(content)
+        self._filled.set()
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        try:
+            while await self._has_more():
+                await self._send_on_one_connection()
+        finally:
+            self._ended()
+
+    async def _has_more(self) -> bool:
+        """Wait for a frame; False where none came for long."""
+        self._filled.clear()
+        if self._queue:
+            return True
+        try:
+            async with asyncio.timeout(IDLE_S):
+                await self._filled.wait()
+        except TimeoutError:
+            return bool(self._queue)
+        return True
+
+    async def _send_on_one_connection(self) -> None:
+        """Until it breaks, or nothing has been sent for long."""
+        async with grpc.aio.insecure_channel(self._target, options=_OPTIONS) as channel:
+            stub = PeerStub(channel)
+            while await self._has_more():
+                try:
+                    await stub.Tell(pb.Frame(content=self._queue.popleft()), timeout=DEADLINE_S)
+                except grpc.aio.AioRpcError as error:
+                    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                        self._queue.clear()  # what waited behind it is as old, and was or will be said again
+                        return
+
+
+class PeerService(PeerServicer):
+    def __init__(self, transport: GrpcTransport) -> None:
+        self._transport = transport
+
+    async def Tell(  # noqa: N802 - the service's name
+        self, request: pb.Frame, context: grpc.aio.ServicerContext[pb.Frame, pb.Arrived]
+    ) -> pb.Arrived:
+        if len(request.content) > FRAME_BYTES_MAX:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"a frame has at most {FRAME_BYTES_MAX} bytes")
+        self._transport.arrived(request.content)
+        return pb.Arrived()

@@ -1,0 +1,53 @@
+"""The gRPC listener: one port, bounded, on the broker's event loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import grpc.aio
+
+from brokers.errors import PortInUse
+from brokers.rpc.brokerlab_pb2_grpc import add_AdminServicer_to_server, add_DataServicer_to_server
+
+if TYPE_CHECKING:
+    from brokers.config import Limits
+    from brokers.rpc.admin import AdminService
+    from brokers.rpc.data import DataService
+    from coordinators.model import Broker
+
+STOP_GRACE_S: Final = 1.0
+STREAMS_PER_CONNECTION_MAX: Final = 1000
+METADATA_BYTES_MAX: Final = 16 * 1024
+
+
+class RpcServer:
+    def __init__(self, me: Broker, limits: Limits, data: DataService, admin: AdminService) -> None:
+        self._address = f"{me.host}:{me.rpc_port}"
+        self._server = grpc.aio.server(options=_options(limits))
+        add_DataServicer_to_server(data, self._server)
+        add_AdminServicer_to_server(admin, self._server)
+
+    async def start(self) -> None:
+        """Listen. Raises `PortInUse`."""
+        try:
+            self._server.add_insecure_port(self._address)
+        except RuntimeError as error:
+            raise PortInUse(
+                f"cannot listen on {self._address}: it is in use, or not an address of this machine"
+            ) from error
+        await self._server.start()
+
+    async def stop(self) -> None:
+        await self._server.stop(STOP_GRACE_S)
+
+
+def _options(limits: Limits) -> list[tuple[str, int]]:
+    return [
+        ("grpc.so_reuseport", 0),  # two brokers on one port would share its clients without a word
+        ("grpc.max_receive_message_length", limits.request_bytes_max),
+        ("grpc.max_send_message_length", limits.request_bytes_max),
+        ("grpc.max_concurrent_streams", STREAMS_PER_CONNECTION_MAX),
+        ("grpc.max_metadata_size", METADATA_BYTES_MAX),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_ping_strikes", 5),
+    ]

@@ -1,0 +1,109 @@
+"""kafka-python against a real broker."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.integration.kafka.cluster import Cluster
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+    from kafka.admin import NewTopic
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:kafka"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+PATIENCE_MS = 30_000
+
+
+@pytest.fixture(autouse=True)
+def sockets_left_open() -> Iterator[None]:
+    """The library leaves socket pairs to the garbage collector, which complains of them; here and not elsewhere."""
+    yield
+    gc.collect()
+
+
+def send(cluster: Cluster, topic: str, count: int, **options: Any) -> list[int]:
+    """Produce numbered messages; their offsets."""
+    client = KafkaProducer(bootstrap_servers=cluster.bootstrap, **options)
+    futures = [client.send(topic, b"%d" % number, key=b"key", headers=[("h", b"v")]) for number in range(count)]
+    offsets = [future.get(PATIENCE_MS / 1000).offset for future in futures]
+    client.close()
+    return offsets
+
+
+def consumer(cluster: Cluster, **options: Any) -> Any:
+    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 100}
+    return KafkaConsumer(bootstrap_servers=cluster.bootstrap, **(settings | options))
+
+
+def receive(client: Any, count: int) -> list[Any]:
+    messages: list[Any] = []
+    while len(messages) < count:
+        found = client.poll(timeout_ms=PATIENCE_MS, max_records=count - len(messages))
+        assert found, f"{len(messages)} of {count} messages came"
+        for part in found.values():
+            messages += part
+    return messages
+
+
+@pytest.mark.parametrize("codec", [None, "gzip"])  # the others need libraries that nothing else here uses
+def test_messages_come_back_as_they_were_sent(codec: str | None, cluster: Cluster, topic: str) -> None:
+    assert send(cluster, topic, 200, compression_type=codec) == list(range(200))
+    client = consumer(cluster)
+    client.assign([TopicPartition(topic, 0)])
+    messages = receive(client, 200)
+    client.close()
+    assert [message.value for message in messages] == [b"%d" % number for number in range(200)]
+    assert {(message.key, tuple(message.headers)) for message in messages} == {(b"key", (("h", b"v"),))}
+
+
+def test_an_idempotent_producer_stores_everything_once(cluster: Cluster, topic: str) -> None:
+    assert send(cluster, topic, 300, enable_idempotence=True, acks="all") == list(range(300))
+
+
+def test_reading_starts_where_it_is_told_to(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, 10)
+    client, part = consumer(cluster), TopicPartition(topic, 0)
+    assert (client.beginning_offsets([part])[part], client.end_offsets([part])[part]) == (0, 10)
+    assert client.offsets_for_times({part: 1})[part].offset == 0
+    client.assign([part])
+    client.seek(part, 8)
+    assert [message.value for message in receive(client, 2)] == [b"8", b"9"]
+    client.close()
+
+
+def test_two_members_share_a_topic_and_one_takes_over(three: Cluster, spread: str) -> None:
+    group = f"{spread}-group"
+    send(three, spread, 1)
+    first = consumer(three, group_id=group)
+    first.subscribe([spread])
+    receive(first, 1)
+    first.commit()
+    assert len(first.assignment()) == 3
+    second = consumer(three, group_id=group)
+    second.subscribe([spread])
+    while not (1 <= len(second.assignment()) <= 2 and len(first.assignment()) + len(second.assignment()) == 3):
+        second.poll(timeout_ms=20)
+        first.poll(timeout_ms=20)
+    second.close()
+    while len(first.assignment()) != 3:
+        first.poll(timeout_ms=20)
+    assert sum(first.committed(TopicPartition(spread, number)) or 0 for number in range(3)) == 1
+    first.close()
+
+
+def test_topics_are_made_and_deleted(cluster: Cluster, topic: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
+    admin.create_topics([NewTopic(topic, num_partitions=2, replication_factor=1)])
+    assert topic in admin.list_topics()
+    admin.delete_topics([topic])
+    assert topic not in admin.list_topics()
+    admin.close()

@@ -1,0 +1,223 @@
+"""The journal: what is appended survives, what a crash tears is cut off, what the disk refuses is told."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokers.journal import FileJournal, JournalFailed
+from tests.unit.log.faulty_files import Death, FaultyFiles
+
+RECORDS = [b"one", b"two" * 100, b"three"]
+FRAME = 8
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journals" / "topics.journal"
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    return FaultyFiles()
+
+
+def written(path: Path, records: list[bytes], files: FaultyFiles | None = None) -> None:
+    journal = FileJournal(path, durable=False, files=files or FaultyFiles())
+    for record in records:
+        journal.append(record)
+    journal.close()
+
+
+def read(path: Path) -> list[bytes]:
+    journal = FileJournal(path, durable=False)
+    records = list(journal.replay())
+    journal.close()
+    return records
+
+
+def test_records_come_back_in_their_order(path: Path) -> None:
+    written(path, RECORDS)
+    written(path, [b"four"])
+    assert read(path) == [*RECORDS, b"four"]
+
+
+def test_records_are_replayed_once(path: Path) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False)
+    assert list(journal.replay()) == RECORDS
+    assert list(journal.replay()) == []
+    journal.close()
+
+
+@given(st.lists(st.binary(min_size=1, max_size=50), max_size=6), st.data())
+def test_a_tail_torn_at_any_byte_costs_the_torn_record_alone(
+    tmp_path_factory: pytest.TempPathFactory, records: list[bytes], data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("torn") / "x.journal"
+    written(path, records)
+    content = path.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:cut])
+    whole, end = 0, 0
+    while whole < len(records) and end + FRAME + len(records[whole]) <= cut:
+        end += FRAME + len(records[whole])
+        whole += 1
+    assert read(path) == records[:whole]
+    assert path.stat().st_size == end
+    written(path, [b"after"])
+    assert read(path) == [*records[:whole], b"after"]
+
+
+@pytest.mark.parametrize("tail", [b"\0", b"\0" * 8, b"\0" * 4096, b"\xff" * 20, struct.pack(">II", 5, 1) + b"hello"])
+def test_what_a_power_cut_leaves_at_the_end_is_cut_off(path: Path, tail: bytes) -> None:
+    written(path, RECORDS)
+    whole = path.read_bytes()
+    path.write_bytes(whole + tail)
+    assert read(path) == RECORDS
+    assert path.read_bytes() == whole
+
+
+@given(st.integers(0, 7), st.data())
+def test_a_flipped_bit_never_passes_for_a_record(
+    tmp_path_factory: pytest.TempPathFactory, bit: int, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("flipped") / "x.journal"
+    written(path, RECORDS)
+    content = bytearray(path.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] ^= 1 << bit
+    path.write_bytes(content)
+    with suppress(JournalFailed):  # damage is refused, and a test of its own
+        found = read(path)
+        assert found == RECORDS[: len(found)]
+
+
+@pytest.mark.parametrize("record", [0, 1])
+def test_whole_records_behind_a_damaged_one_are_not_thrown_away(path: Path, record: int) -> None:
+    written(path, RECORDS)
+    content = bytearray(path.read_bytes())
+    begin = sum(FRAME + len(earlier) for earlier in RECORDS[:record])
+    content[begin + FRAME] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(
+        JournalFailed, match=rf"topics\.journal is damaged at byte {begin}: restore it, or move it away"
+    ):
+        FileJournal(path, durable=False)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_disk_that_refuses_is_told_and_ends_writing_but_not_reading(
+    path: Path, files: FaultyFiles, error: int
+) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.fail("writev", error=error)
+    with pytest.raises(JournalFailed, match=r"cannot write topics\.journal"):
+        journal.append(b"four")
+    files.heal()
+    with pytest.raises(JournalFailed, match=r"cannot write topics\.journal"):
+        journal.append(b"five")
+    assert list(journal.replay()) == RECORDS
+    journal.close()
+    assert read(path) == RECORDS
+
+
+@pytest.mark.parametrize("short_to", [0, 1, 7, 8, 11])
+def test_a_short_write_leaves_the_file_as_it_was(path: Path, files: FaultyFiles, short_to: int) -> None:
+    written(path, RECORDS)
+    before = path.read_bytes()
+    journal = FileJournal(path, durable=False, files=files)
+    files.short_to = short_to
+    with pytest.raises(JournalFailed, match="short write"):
+        journal.append(b"four")
+    journal.close()
+    assert path.read_bytes() == before
+
+
+def test_a_record_that_can_neither_be_written_nor_cut_back_is_not_read(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.short_to = 9
+    files.fail("truncate")
+    with pytest.raises(JournalFailed, match="nor can it be cut back"):
+        journal.append(b"four")
+    journal.close()
+    assert read(path) == RECORDS
+
+
+def test_a_death_in_the_middle_of_a_record_costs_that_record_alone(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.short_to, files.dies = 10, True
+    with pytest.raises(Death):
+        journal.append(b"four")
+    journal.close()
+    assert read(path) == RECORDS
+
+
+def test_a_durable_journal_syncs_each_record_before_append_returns(path: Path, files: FaultyFiles) -> None:
+    journal = FileJournal(path, durable=True, files=files)
+    files.calls.clear()
+    journal.append(b"one")
+    assert files.calls == ["writev", "fdatasync"]
+    journal.close()
+
+
+def test_after_a_failed_sync_the_record_is_gone_and_nothing_more_is_taken(path: Path, files: FaultyFiles) -> None:
+    """A second sync would prove nothing: the lost pages may count as clean."""
+    journal = FileJournal(path, durable=True, files=files)
+    journal.append(b"one")
+    files.fail("fdatasync")
+    with pytest.raises(JournalFailed):
+        journal.append(b"two")
+    files.heal()
+    with pytest.raises(JournalFailed):
+        journal.append(b"three")
+    journal.close()
+    assert read(path) == [b"one"]
+
+
+def test_a_rewritten_journal_holds_the_new_records_and_takes_more(path: Path) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False)
+    journal.replace([b"new"])
+    journal.append(b"more")
+    journal.close()
+    assert read(path) == [b"new", b"more"]
+
+
+@pytest.mark.parametrize("call", ["open_replace", "writev", "rename"])
+def test_a_rewrite_that_the_disk_refuses_leaves_what_was_there(path: Path, files: FaultyFiles, call: str) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.fail(call, error=errno.ENOSPC)
+    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal"):
+        journal.replace([b"new"])
+    journal.close()
+    assert read(path) == RECORDS
+
+
+def test_a_rewrite_that_dies_half_way_leaves_what_was_there(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.short_to, files.dies = 5, True
+    with pytest.raises(Death):
+        journal.replace([b"new" * 50])
+    journal.close()
+    assert read(path) == RECORDS
+
+
+def test_a_durable_rewrite_is_on_the_disk_before_its_name_and_the_name_after_it(path: Path, files: FaultyFiles) -> None:
+    journal = FileJournal(path, durable=True, files=files)
+    files.calls.clear()
+    journal.replace([b"new"])
+    journal.close()
+    assert files.calls == ["open_replace", "writev", "fsync", "rename", "fsync", "open_append"]

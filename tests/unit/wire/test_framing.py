@@ -1,0 +1,110 @@
+"""The receive buffer: frames out of bytes, in place, within bounds."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from brokers.wire.errors import Malformed, MalformedReason
+from brokers.wire.framing import Budget, FrameLimits, ReceiveBuffer
+
+LIMITS = FrameLimits(produce_bytes_max=400_000, request_bytes_max=1_000, receive_bytes=65_536)
+
+
+def frame(size: int, api_key: int = 3, fill: bytes = b"x") -> bytes:
+    return struct.pack(">ih", size, api_key) + fill * (size - 2)
+
+
+def fill(buffer: ReceiveBuffer, data: bytes, chunk: int = 1 << 20) -> list[bytes]:
+    """Feed `data` as a socket would; copies of the frames that came out."""
+    found = []
+    while data and buffer.fault is None:
+        room = buffer.writable()
+        count = min(len(room), len(data), chunk)
+        room[:count] = data[:count]
+        found += [bytes(buffer.data[start:end]) for start, end in buffer.received(count)]
+        data = data[count:]
+    return found
+
+
+def new(budget: int = 1_000_000, limits: FrameLimits = LIMITS) -> ReceiveBuffer:
+    return ReceiveBuffer(limits, Budget(budget))
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 13, 1 << 20])
+def test_frames_come_out_however_the_bytes_arrive(chunk: int) -> None:
+    frames = [frame(size) for size in (10, 11, 200, 10, 999, 1000)]
+    assert fill(new(), b"".join(frames), chunk) == [whole[4:] for whole in frames]
+
+
+def test_two_frames_of_one_read_come_out_together() -> None:
+    buffer = new()
+    data = frame(10) + frame(20) + b"\0\0"
+    buffer.writable()[: len(data)] = data
+    assert buffer.received(len(data)) == [(4, 14), (18, 38)]
+
+
+@pytest.mark.parametrize("size", [0, -1, -(2**31), 2**31 - 1, 400_001, 9, 1195725856, 369295616])
+def test_an_impossible_size_is_a_fault_before_anything_is_allocated(size: int) -> None:
+    buffer = new()
+    assert fill(buffer, struct.pack(">i", size) + bytes(64)) == []
+    assert buffer.fault is not None
+    assert buffer.fault.reason is MalformedReason.FRAME_SIZE
+    assert len(buffer.data) <= LIMITS.receive_bytes
+
+
+def test_only_produce_may_be_larger_than_other_requests() -> None:
+    large = frame(1_001, api_key=0)
+    assert fill(new(), large) == [large[4:]]
+    other = new()
+    assert fill(other, frame(1_001, api_key=1)) == []
+    assert other.fault is not None
+
+
+def test_frames_before_a_fault_still_come_out() -> None:
+    buffer = new()
+    assert len(fill(buffer, frame(10) + struct.pack(">i", -1))) == 1
+    assert buffer.fault is not None
+
+
+def test_an_announced_size_alone_allocates_nothing() -> None:
+    buffer = new()
+    fill(buffer, struct.pack(">ih", 399_999, 0))
+    assert len(buffer.data) <= LIMITS.receive_bytes
+
+
+@pytest.mark.parametrize("size", [65_532, 65_533, 100_000, 400_000])
+def test_a_large_request_grows_the_buffer_to_its_size_and_not_beyond(size: int) -> None:
+    buffer = new()
+    assert fill(buffer, frame(size, api_key=0)) == [frame(size, api_key=0)[4:]]
+    assert len(buffer.data) <= max(size + 4, LIMITS.receive_bytes)
+
+
+def test_the_buffer_shrinks_after_a_row_of_small_requests() -> None:
+    budget = Budget(1_000_000)
+    buffer = ReceiveBuffer(LIMITS, budget)
+    fill(buffer, frame(300_000, api_key=0))
+    assert budget.bytes_left < 1_000_000
+    for _ in range(70):
+        fill(buffer, frame(20))
+    assert len(buffer.data) == LIMITS.receive_bytes
+    assert budget.bytes_left == 1_000_000
+
+
+def test_large_requests_share_a_budget_that_closing_returns() -> None:
+    budget = Budget(300_000)
+    first, second = ReceiveBuffer(LIMITS, budget), ReceiveBuffer(LIMITS, budget)
+    fill(first, frame(300_000, api_key=0)[:-1])
+    with pytest.raises(Malformed) as refused:
+        fill(second, frame(300_000, api_key=0))
+    assert refused.value.reason is MalformedReason.FRAME_BUDGET
+    first.close()
+    second.close()
+    assert budget.bytes_left == 300_000
+
+
+def test_a_quiet_connection_holds_little() -> None:
+    buffer = new(limits=FrameLimits())
+    fill(buffer, frame(20))
+    assert len(buffer.data) <= 16_384
