@@ -20,6 +20,10 @@ COMMANDS: Final = {
     "analyze": "tables, figures and report from the raw records of a run",
     "status": "what of a run is done, failed, invalid or left",
     "doctor": "what this machine has, what is missing, how to mend it",
+    "cluster": "a cluster to play with: up, status, down",
+    "topic": "topics of any Kafka-compatible cluster: create, list, describe, delete",
+    "produce": "send the lines of standard input to a topic",
+    "consume": "print the messages of a topic",
 }
 EXIT_INTERRUPTED: Final = 130
 

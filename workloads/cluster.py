@@ -28,6 +28,7 @@ START_TRIES_MAX: Final = 3
 # How a broker ends when its config is refused, and when somebody else has its port (docs/broker.md).
 EXIT_CONFIG_REFUSED: Final = 2
 EXIT_PORT_IN_USE: Final = 98
+PORTS: Final = "ports.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,19 @@ class Node:
 
 
 class Cluster:
-    """Brokers of one architecture. `folder` is theirs alone and goes when they stop; logs go to `logs` and stay."""
+    """Brokers of one architecture. `folder` is theirs alone; logs go to `logs` and stay.
 
-    def __init__(self, architecture: Architecture, settings: ClusterSettings, folder: Path, logs: Path) -> None:
+    The folder goes when they stop, unless `keep`: then its data stays, and the next start has it and the same ports.
+    """
+
+    def __init__(
+        self, architecture: Architecture, settings: ClusterSettings, folder: Path, logs: Path, *, keep: bool = False
+    ) -> None:
         self._architecture = architecture
         self._settings = settings
         self._folder = folder
         self._logs = logs
+        self._keep = keep
         self._nodes: list[Node] = []
         self._brokers: dict[int, Process] = {}
         self._zookeeper: ZooKeeperServer | None = None
@@ -64,7 +71,7 @@ class Cluster:
         """
         for attempt in range(1, START_TRIES_MAX + 1):
             try:
-                await self._start()
+                await self._start(self._ports(fresh=attempt > 1))
             except BaseException as error:
                 await self.stop()
                 if not isinstance(error, PortTaken) or attempt == START_TRIES_MAX:
@@ -72,10 +79,14 @@ class Cluster:
             else:
                 return
 
-    async def _start(self) -> None:
-        rmtree(self._folder, ignore_errors=True)  # what a killed run left
-        self._folder.mkdir(parents=True)
-        self._nodes = self._placed(free_ports(2 * self._settings.brokers + 1))
+    async def _start(self, ports: Sequence[int]) -> None:
+        self._remove()  # what a killed run left
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._nodes = self._placed(ports)
+        if self._keep:
+            fresh = self._folder / f".{PORTS}"
+            fresh.write_text(json.dumps(ports))
+            fresh.replace(self._folder / PORTS)
         await self._start_coordination()
         try:
             async with asyncio.TaskGroup() as starting:  # where one fails, the others are not waited for
@@ -83,6 +94,16 @@ class Cluster:
                     starting.create_task(self._start_broker(node))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
+
+    def _ports(self, *, fresh: bool) -> list[int]:
+        """Those of the life before, where it left any and they are not to be `fresh`."""
+        count = 2 * self._settings.brokers + 1
+        kept = self._folder / PORTS
+        if fresh or not self._keep or not kept.exists():
+            return free_ports(count)
+        found: list[int] = json.loads(kept.read_text())
+        assert len(found) == count, f"{kept} is of another number of brokers"
+        return found
 
     def _placed(self, ports: Sequence[int]) -> list[Node]:
         self._zookeeper_port, *of_brokers = ports
@@ -176,13 +197,17 @@ class Cluster:
         return watches[done.pop()].failure()
 
     async def stop(self) -> None:
-        """Stop everything and remove the folder. Safe to call twice."""
+        """Stop everything, and remove the folder unless it is to be kept. Safe to call twice."""
         await asyncio.gather(*(broker.stop() for broker in self._brokers.values()))
         if self._zookeeper is not None:
             await self._zookeeper.stop()
         self._brokers = {}
         self._zookeeper = None
-        rmtree(self._folder, ignore_errors=True)
+        self._remove()
+
+    def _remove(self) -> None:
+        if not self._keep:
+            rmtree(self._folder, ignore_errors=True)
 
 
 class ClientFailed(BrokerlabError):

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import sys
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -103,16 +104,16 @@ class TrialRun:
     async def _split(self) -> None:
         """Producers alone until all is acknowledged, then consumers alone."""
         await self._connect()
-        await self._window(PRODUCTION, self._produce())
+        await self._window(PRODUCTION, self._produce)
         await self._join()
         targets = await self._admin.end_offsets(self._topic)
-        await self._window(CONSUMPTION, self._consume(targets))
+        await self._window(CONSUMPTION, partial(self._consume, targets))
 
     async def _streaming(self) -> None:
         """Consumers are there before the first send; both run together."""
         await self._join()
         await self._connect()
-        await self._window(BOTH, self._produce_and_consume())
+        await self._window(BOTH, self._produce_and_consume)
 
     async def _consume(self, targets: Mapping[int, int]) -> None:
         await self._start_consuming()
@@ -201,13 +202,13 @@ class TrialRun:
 
     # --- what a window costs ------------------------------------------------------------------------------
 
-    async def _window(self, name: str, work: Awaitable[None]) -> None:
+    async def _window(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` between two readings of every counter; what the clients write down of it comes behind them."""
         for _, process in self._watched().values():
             await _read_of(process, reset_peak)
         earlier, before = await self._admin.statistics(), await self._usage()
         start = monotonic()
-        await work
+        await work()
         wall_s = monotonic() - start
         after, later = await self._usage(), await self._admin.statistics()
         self._note_resources(name, wall_s, before, after)
@@ -216,9 +217,11 @@ class TrialRun:
 
     async def _keep(self, window: str) -> None:
         """Let the clients whose work is over write it down."""
-        clients = {PRODUCTION: self._producers, CONSUMPTION: self._consumers}
-        for client in clients.get(window, (*self._producers, *self._consumers)):
+        of_window = {PRODUCTION: self._producers, CONSUMPTION: self._consumers}
+        clients = of_window.get(window, [*self._producers, *self._consumers])
+        for client in clients:
             await client.tell(keep=True)
+        for client in clients:
             await client.hear("kept")
 
     def _watched(self) -> dict[str, tuple[str, Process]]:

@@ -100,8 +100,9 @@ class ZooKeeperServer:
     async def _answering(self, process: Process) -> None:
         while not await answers(self.port, self._data):
             if not process.running:
-                failure = process.failure()
-                raise PortTaken(str(failure)) if _PORT_TAKEN in self._log.read_bytes() else failure
+                if _PORT_TAKEN in self._log.read_bytes():
+                    raise PortTaken(f"ZooKeeper cannot listen on {self.address}: it is in use")
+                raise process.failure()
             await asyncio.sleep(0.05)
 
     async def stop(self) -> None:

@@ -144,7 +144,7 @@ class Log:
             written = self._active.write(buffers)
             if written == size:
                 return
-            reason = f"short write, {written} of {size} bytes"
+            reason = f"a short write, {written} of {size} bytes, as a full disk gives"
         except OSError as error:
             reason = str(error)
         self.refusal = f"{self._active.path} was closed for writing after {reason}"

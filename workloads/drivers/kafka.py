@@ -15,11 +15,11 @@ import gc
 import json
 from collections import deque
 from contextlib import contextmanager
-from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Any, Final
+from time import monotonic, monotonic_ns, process_time
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from confluent_kafka import Consumer as KafkaConsumer
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException, Message, TopicPartition
 from confluent_kafka import Producer as KafkaProducer
 
 from workloads.drivers.api import (
@@ -40,9 +40,9 @@ from workloads.drivers.grpc import Admin
 from workloads.results import bucket_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import KafkaError
 
 __all__ = ["Admin", "Consumer", "Producer"]  # topics are made through the brokers' own service, whatever the driver
 
@@ -60,12 +60,22 @@ HANDED_OVER_BYTES_MAX: Final = 4 * 1024 * 1024
 # beside sending it.
 PREPARED_BYTES_MAX: Final = 512 * 1024 * 1024
 BYTES_OBJECT_BYTES: Final = 41  # what Python needs beside the payload
-KEPT_BYTES_MAX: Final = 512 * 1024 * 1024  # of received messages, before they are looked at within the window
-LINGER_MS: Final = 5
+# Of received messages, before they are looked at within the window; larger ones are never kept.
+KEPT_BYTES_MAX: Final = 512 * 1024 * 1024
+KEPT_MESSAGE_BYTES_MAX: Final = 1024
+# Whole batches are handed over and leave at once, so this bounds only the wait for a rest of one. It is long, because
+# a producer that is interrupted in the middle of a batch must not have its first half sent.
+LINGER_MS: Final = 200
 STATISTICS_MS: Final = 100
 POLL_S: Final = 0.05
+FLUSH_S: Final = 0.005
 # Every so many commits one waits for its answer, and so for all before it: that many are under way at most.
 COMMITS_UNDER_WAY_MAX: Final = 16
+# What a batch of messages is asked for, without a Python loop.
+_ERROR: Final = Message.error
+_OFFSET: Final = cast("Callable[[Message], int]", Message.offset)
+_PARTITION: Final = cast("Callable[[Message], int]", Message.partition)
+_VALUE: Final = cast("Callable[[Message], bytes]", Message.value)
 
 
 @contextmanager
@@ -128,6 +138,7 @@ class Producer:
         self._job = job
         self._failed: dict[int, str] = {}  # counter -> error
         self._brokers_up = False
+        self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first send to the last answer
         largest = 2 * job.batch_size * job.message_size + 100_000
         self._kafka = KafkaProducer(
             {
@@ -182,7 +193,7 @@ class Producer:
         rows: list[dict[str, Any]] = [{"value": b""} for _ in range(chunk)]
         on_their_way_max = self._on_their_way_max(chunk)
         sent: list[tuple[int, range]] = []
-        total, started_ns = 0, monotonic_ns()
+        total, started_ns, cpu_s = 0, monotonic_ns(), process_time()
         for number, values in enumerate(payload_chunks):
             intended_ns = None if job.rate is None else started_ns + int(total / job.rate * NS_PER_S)
             self._wait(slices, total, on_their_way_max, intended_ns)
@@ -198,7 +209,8 @@ class Producer:
             slices.sent(total, intended_ns or now_ns)
             kafka.poll(0)
             slices.acknowledged(total - len(kafka))
-        self._wait(slices, total, 0, None)
+        self._finish(slices, total)
+        self.cpu_s = process_time() - cpu_s
         return sent
 
     def _wait(self, slices: _Slices, total: int, on_their_way_max: int, until_ns: int | None) -> None:
@@ -209,6 +221,12 @@ class Producer:
             left_s = POLL_S if until_ns is None else (until_ns - monotonic_ns()) / NS_PER_S
             kafka.poll(max(0.0, min(POLL_S, left_s)) if on_their_way <= on_their_way_max else POLL_S)
         slices.acknowledged(total - on_their_way)
+
+    def _finish(self, slices: _Slices, total: int) -> None:
+        """Wait until nothing is on its way; a flush does not let the rest of a batch linger."""
+        while on_their_way := self._kafka.flush(FLUSH_S):
+            slices.acknowledged(total - on_their_way)
+        slices.acknowledged(total)
 
     def _chunk_messages(self) -> int:
         """Whole batches: one at a fixed rate, else some hundred messages."""
@@ -260,16 +278,19 @@ class Producer:
 
 
 class Consumer:
-    """A member of a group. Partitions are paused until the run begins, so that nothing is fetched before its window."""
+    """A member of a group, which takes up its partitions when the run begins, so that nothing is fetched before its
+    window. (Paused ones would do the same, but librdkafka looks after a resumed partition up to a second later.)"""
 
     def __init__(self, job: ConsumeJob) -> None:
         self._job = job
         self._seen = Consumed()
         self._next: dict[int, int] = {}
-        self._kept: list[list[Message]] = []
+        self._kept: list[tuple[list[int], list[bytes]]] = []  # partitions and values of messages, in their order
         self._kept_bytes = 0
+        self._filler: bytes | None = None
         self._committed_ns = 0
         self._commit_failed = ""
+        self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first fetch to the last message
         self._kafka = KafkaConsumer(
             {
                 "bootstrap.servers": ",".join(job.bootstrap),
@@ -281,6 +302,7 @@ class Consumer:
                 "fetch.message.max.bytes": max(1_048_576, 2 * job.batch_size * job.message_size),
                 "queued.max.messages.kbytes": 262_144,
                 "socket.nagle.disable": True,
+                "enable.sparse.connections": False,
             }
         )
 
@@ -291,31 +313,32 @@ class Consumer:
         while len(self._next) != len(self._job.partitions):
             if monotonic() > deadline:
                 raise DriverError(f"group {self._job.group!r} gave no assignment within {CONNECT_WITHIN_S:.0f} s")
-            for message in self._kafka.consume(1, POLL_S):
-                self._refuse(message)
+            self._refuse(self._kafka.consume(1, POLL_S))
 
     def _on_assign(self, kafka: KafkaConsumer, assigned: list[TopicPartition]) -> None:
-        kafka.assign(assigned)
-        kafka.pause(assigned)
+        kafka.assign([])
         self._next = {place.partition: 0 for place in assigned}
 
     def _on_revoke(self, kafka: KafkaConsumer, revoked: list[TopicPartition]) -> None:
         self._next = {}
 
-    def _refuse(self, message: Message) -> None:
-        error = message.error()
-        if error is not None:
-            raise DriverError(f"consuming {self._job.topic!r}: {error.str()}")
+    def _refuse(self, messages: Sequence[Message]) -> None:
+        """Raise the first error among them."""
+        for error in map(_ERROR, messages):
+            if error is not None:
+                raise DriverError(f"consuming {self._job.topic!r}: {error.str()}")
 
     def run(self, signals: Signals) -> Consumed:
         self._seen.ids = {partition: bytearray() for partition in self._next}
         with _no_garbage_collection():
             started_ns = self._committed_ns = monotonic_ns()
-            self._kafka.resume([TopicPartition(self._job.topic, partition) for partition in self._next])
+            cpu_s = process_time()
+            self._kafka.assign([TopicPartition(self._job.topic, *place) for place in self._next.items()])
             try:
                 self._consume(signals, started_ns)
             except KafkaException as error:
                 raise DriverError(f"consuming {self._job.topic!r}: {error}") from error
+            self.cpu_s = process_time() - cpu_s
             self._look_through()
         return self._seen
 
@@ -342,16 +365,19 @@ class Consumer:
         self._commit(self._next, wait=True)
 
     def _take(self, messages: list[Message]) -> None:
-        """Note how far each partition is read; what the messages hold is looked at after the window."""
-        for message in messages:
-            offset = message.offset()
-            if offset is None or offset < 0:
-                self._refuse(message)
-            else:
-                self._next[message.partition() or 0] = offset + 1
-        self._kept.append(messages)
+        """Note how far each partition is read; what small messages hold is looked at after the window.
+
+        Large ones are looked at now: keeping them makes the allocator touch fresh memory for each, which costs several
+        times the look.
+        """
+        offsets, partitions = list(map(_OFFSET, messages)), list(map(_PARTITION, messages))
+        if any(map(_ERROR, messages)):
+            self._refuse(messages)
+        for partition, offset in dict(zip(partitions, offsets, strict=True)).items():  # the last of each partition
+            self._next[partition] = offset + 1
+        self._kept.append((partitions, list(map(_VALUE, messages))))
         self._kept_bytes += len(messages) * self._job.message_size
-        if self._kept_bytes > KEPT_BYTES_MAX:
+        if self._job.message_size > KEPT_MESSAGE_BYTES_MAX or self._kept_bytes > KEPT_BYTES_MAX:
             self._look_through()
 
     def _row(self, requests: int, messages: int, sent_ns: int, done_ns: int) -> None:
@@ -388,14 +414,23 @@ class Consumer:
             self._commit_failed = failed.str()
 
     def _look_through(self) -> None:
-        for messages in self._kept:
-            for message in messages:
-                value = message.value() or b""
-                self._seen.ids[message.partition() or 0] += value[:ID_BYTES]
-                if not payload_is_right(value, self._job):
+        ids, right = self._seen.ids, self._is_right
+        for partitions, values in self._kept:
+            for partition, value in zip(partitions, values, strict=True):
+                ids[partition] += value[:ID_BYTES]
+                if not right(value):
                     self._seen.wrong_payloads += 1
         self._kept.clear()
         self._kept_bytes = 0
+
+    def _is_right(self, value: bytes) -> bool:
+        """Compares with what stood behind the id of one that was right: counting its filler takes far longer."""
+        if self._filler is not None and len(value) == self._job.message_size and value.endswith(self._filler):
+            return True
+        if not payload_is_right(value, self._job):
+            return False
+        self._filler = value[ID_BYTES:]
+        return True
 
     def close(self) -> None:
         self._kafka.close()

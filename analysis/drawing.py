@@ -1,0 +1,132 @@
+"""How every figure looks, and how it becomes bytes: the same data gives the same file, on any day.
+
+One colour, mark and line for an architecture everywhere. The colours are Okabe and Ito's, which colour-blind readers
+can tell apart; marks and lines differ too, so that a figure printed in grey can be read.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+DECADE = 10
+PUBLISHED = ", published 2017"
+_PNG_DPI = 160
+_TEXTS_MAX = 8  # as many fit side by side under a figure
+# Set for the whole process, whose only figures these are.
+mpl.rcParams.update({
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+    "svg.hashsalt": "brokerlab",
+    "svg.fonttype": "path",  # letters as outlines: the same in every viewer, fonts installed or not
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What an architecture looks like."""
+
+    colour: str
+    mark: str
+    line: str
+
+
+_KNOWN = {
+    "zookeeper": Look("#D55E00", "o", "-"),
+    "zookeeper-watch": Look("#E69F00", "^", "--"),
+    "dsbs": Look("#0072B2", "s", "-"),
+    "static": Look("#444444", "D", ":"),
+}
+_SPARE = (
+    Look("#009E73", "v", "-."),
+    Look("#CC79A7", "P", "--"),
+    Look("#56B4E9", "X", "-."),
+    Look("#7A5C00", "<", ":"),
+)
+
+
+def looks(architectures: Sequence[str]) -> dict[str, Look]:
+    """A look for each; architectures that are not known take the spare ones, in their order."""
+    spare = (name for name in architectures if name not in _KNOWN)
+    given = {name: _SPARE[place % len(_SPARE)] for place, name in enumerate(spare)}
+    return {name: _KNOWN.get(name) or given[name] for name in architectures}
+
+
+def canvas(
+    width: float, height: float, columns: int = 1, rows: int = 1, **options: object
+) -> tuple[Figure, list[Axes]]:
+    """An empty figure in this project's style, sizes in inches, and its axes row by row."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False, **options)  # type: ignore[call-overload]
+    return figure, [one for line in axes for one in line]
+
+
+def rendered(figure: Figure) -> tuple[bytes, bytes]:
+    """The figure as PNG and as SVG, without dates or versions in them."""
+    png, svg = io.BytesIO(), io.BytesIO()
+    figure.savefig(png, format="png", dpi=_PNG_DPI, metadata={"Software": None})
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return png.getvalue(), svg.getvalue()
+
+
+def number(value: float, _position: object = None) -> str:
+    """A tick: 200,000 or 0.5."""
+    return f"{value:,.0f}" if abs(value) >= 1 and value == round(value) else f"{value:g}"
+
+
+def value_axis(axes: Axes, values: Sequence[float]) -> None:
+    """Logarithmic where the values span a decade or more, from zero otherwise."""
+    positive = [value for value in values if value > 0]
+    if positive and max(positive) / min(positive) >= DECADE:
+        axes.set_yscale("log")
+        wide = max(positive) / min(positive) >= DECADE**3
+        axes.yaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(FuncFormatter(number))
+
+
+def stepped_axis(axes: Axes, values: Sequence[int], texts: Sequence[str]) -> None:
+    """A logarithmic x axis with a tick at each of these values and nowhere else."""
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(list(values)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    crowded = len(texts) > _TEXTS_MAX
+    axes.set_xticklabels(list(texts), rotation=45 if crowded else 0, ha="right" if crowded else "center")
+    axes.set_xlim(min(values) / 1.35, max(values) * 1.35)
+
+
+def beside(value: float, place: int, of: int, step: float = 1.035) -> float:
+    """`value` moved a little on a logarithmic axis, so that the error bars of several series do not hide each other."""
+    return float(value * step ** (place - (of - 1) / 2))
+
+
+def legend_above(figure: Figure, columns: int = 4) -> None:
+    """One legend for all panels, each label once."""
+    once: dict[str, Artist] = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        once |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in once}
+    labels = sorted(once, key=lambda label: PUBLISHED in label)  # measured first, each in the order of drawing
+    figure.legend([once[label] for label in labels], labels, loc="outside upper left", ncols=columns, fontsize=8)

@@ -1,0 +1,102 @@
+"""Latencies from histograms, merged bucket by bucket, and rates over time.
+
+The buckets are those of `workloads.results.bucket_of`: a value is known to better than one part in 1,024. A quantile is
+the highest value of the bucket that reaches it, so it is never understated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as fn
+
+from analysis.trials import ARCHITECTURE, CELL
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
+_PRECISION_BITS = 10
+SLICE_MS = 100
+
+
+def bucket_of(value: Column) -> Column:
+    """The histogram bucket of a whole number of nanoseconds, as `results.bucket_of` computes it."""
+    bits = fn.length(fn.bin(value))
+    shift = fn.greatest(fn.lit(0), bits - (_PRECISION_BITS + 1))
+    return fn.call_function("shiftleft", shift, fn.lit(_PRECISION_BITS)) + fn.call_function("shiftright", value, shift)
+
+
+def bucket_highest(index: Column) -> Column:
+    """The highest value of a bucket, in nanoseconds."""
+    index = index.cast("bigint")
+    shift = fn.greatest(fn.lit(0), fn.shiftright(index, _PRECISION_BITS).cast("int") - 1)
+    base = index - fn.call_function("shiftleft", shift.cast("bigint"), fn.lit(_PRECISION_BITS))
+    return fn.call_function("shiftleft", base + 1, shift) - 1
+
+
+def histograms(requests: DataFrame, latency: DataFrame) -> DataFrame:
+    """Per trial, kind of latency and bucket: how many.
+
+    A row of one request is its own histogram; a slice brings one. Requests that failed have no latency, nor has a slice
+    without a histogram.
+    """
+    took = fn.col("done_ns") - fn.col("sent_ns")
+    sliced = fn.coalesce(fn.size("latency_index") > 0, fn.lit(False))
+    answered = requests.where((fn.col("status") == "ok") & (took >= 0) & (sliced | (fn.col("requests") == 1)))
+    alone = fn.array(bucket_of(took))
+    by_request = answered.select(
+        "trial_id",
+        fn.concat("role", fn.lit(" request")).alias("kind"),
+        fn.when(sliced, fn.col("latency_index").cast("array<bigint>")).otherwise(alone).alias("buckets"),
+        fn.when(sliced, fn.col("latency_count")).otherwise(fn.array(fn.lit(1).cast("bigint"))).alias("counts"),
+    )
+    by_client = latency.select(
+        "trial_id",
+        fn.translate("kind", "_", " ").alias("kind"),
+        fn.col("latency_index").cast("array<bigint>").alias("buckets"),
+        fn.col("latency_count").alias("counts"),
+    )
+    pairs = fn.explode(fn.arrays_zip("buckets", "counts")).alias("pair")
+    return (
+        by_request.union(by_client)
+        .select("trial_id", "kind", pairs)
+        .groupBy("trial_id", "kind", fn.col("pair.buckets").alias("bucket"))
+        .agg(fn.sum("pair.counts").alias("count"))
+    )
+
+
+def quantiles(counted: DataFrame, rated: DataFrame) -> DataFrame:
+    """Per cell, architecture and kind: how many, and the quantiles in nanoseconds, over all valid tries together."""
+    trials = rated.where("kind = 'measured' and verdict = 'valid'").select("trial_id", *CELL, *ARCHITECTURE).distinct()
+    keys = (*CELL, *ARCHITECTURE, "kind")
+    merged = counted.join(fn.broadcast(trials), "trial_id").groupBy(*keys, "bucket").agg(fn.sum("count").alias("count"))
+    all_of = Window.partitionBy(*keys)
+    reached = merged.withColumn("upto", fn.sum("count").over(all_of.orderBy("bucket"))).withColumn(
+        "total", fn.sum("count").over(all_of)
+    )
+    # The smallest bucket at or below which lie at least that share of all; whole numbers, so that 0.9 of 10 is 9.
+    columns = [
+        fn.min(fn.when(fn.col("upto") * 1000 >= fn.col("total") * round(share * 1000), fn.col("bucket"))).alias(name)
+        for name, share in QUANTILES.items()
+    ]
+    found = reached.groupBy(*keys).agg(fn.max("total").alias("n"), *columns)
+    return found.select(*keys, "n", *(bucket_highest(fn.col(name)).alias(f"{name}_ns") for name in QUANTILES))
+
+
+def over_time(requests: DataFrame, rated: DataFrame) -> DataFrame:
+    """Per trial, role and slice of 100 ms since the window opened: messages/s."""
+    trials = rated.where("kind = 'measured' and verdict = 'valid'").select(
+        "trial_id", "role", "first_ns", "last_ns", "try", *CELL, *ARCHITECTURE
+    )
+    client = fn.when(fn.col("role") == "producer", "production").otherwise("consumption").alias("role")
+    done = requests.where("status = 'ok' and messages > 0").select("trial_id", client, "done_ns", "messages")
+    slice_ns = SLICE_MS * 1_000_000
+    placed = done.join(fn.broadcast(trials), ["trial_id", "role"]).withColumn(
+        "slice", fn.floor((fn.col("done_ns") - fn.col("first_ns")) / slice_ns)
+    )
+    # The last slice is cut off by the window's end: left out, its rate would be too low.
+    whole = placed.where(fn.col("first_ns") + (fn.col("slice") + 1) * fn.lit(slice_ns) <= fn.col("last_ns"))
+    rate = fn.sum("messages") * (1000 / SLICE_MS)
+    return whole.groupBy(*CELL, *ARCHITECTURE, "role", "try", "slice").agg(rate.alias("rps"))

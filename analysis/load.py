@@ -1,0 +1,135 @@
+"""Raw records: looked at file by file before Spark starts, and refused as a whole when they cannot be one run's.
+
+A wrong table is worse than none. Every file's schema is compared with `workloads.results`, and a folder that holds two
+runs, two schema versions or one trial twice is an error that names the files.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.errors import InputError
+from workloads import results
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NAMES_MAX = 3
+_IDENTITY = ("schema_version", "spec_hash", "trial_id", "kind", "cell", "architecture", "try")
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The three kinds of raw records, as they lie on disk."""
+
+    trials: DataFrame
+    requests: DataFrame
+    latency: DataFrame
+
+
+def check(folder: Path) -> int:
+    """Look at every file; return the bytes of all. Raises InputError that names what cannot be one run's records."""
+    if not folder.is_dir():
+        raise InputError(f"no such folder: {folder}")
+    found = {kind: sorted((folder / kind).glob("*.parquet")) for kind in _schemas()}
+    for kind in (results.TRIALS, results.REQUESTS):
+        if not found[kind]:
+            raise InputError(f"no raw records in {folder / kind}: has a run finished a trial there?")
+    identities: list[tuple[str, dict[str, Any]]] = []
+    for kind, schema in _schemas().items():
+        for path in found[kind]:
+            rows = _read_identities(path, schema, _IDENTITY if kind == results.TRIALS else ())
+            identities += [(path.name, row) for row in rows]
+    check_identities(identities)
+    return sum(path.stat().st_size for files in found.values() for path in files)
+
+
+def _schemas() -> dict[str, pa.Schema]:
+    return {
+        results.TRIALS: results.trial_schema(),
+        results.REQUESTS: results.request_schema(),
+        results.LATENCY: results.latency_schema(),
+    }
+
+
+def _read_identities(path: Path, expected: pa.Schema, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Check one file's schema; return these columns of its rows."""
+    try:
+        with pq.ParquetFile(path) as file:
+            _check_schema(path, file, expected)
+            rows: list[dict[str, Any]] = file.read(columns=list(columns)).to_pylist() if columns else []
+            return rows
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise InputError(f"{path} is no whole Parquet file: run that trial again ({reason})") from error
+
+
+def _check_schema(path: Path, file: pq.ParquetFile, expected: pa.Schema) -> None:
+    found = file.schema_arrow
+    if found.equals(expected):
+        return
+    if "schema_version" in found.names:
+        versions = set(file.read(columns=["schema_version"])["schema_version"].to_pylist())
+        if versions != {results.SCHEMA_VERSION}:
+            raise InputError(f"{path} has schema version {_listed(versions)}; {_THIS_READS}")
+    for field in expected:
+        at = found.get_field_index(field.name)
+        if at < 0:
+            raise InputError(f"{path} has no column {field.name!r}; {_THIS_READS}")
+        if found.field(at).type != field.type:
+            kinds = f"{found.field(at).type}, not {field.type}"
+            raise InputError(f"{path}: column {field.name!r} holds {kinds}; {_THIS_READS}")
+    raise InputError(f"{path} has columns that raw records do not have, or in another order; {_THIS_READS}")
+
+
+_THIS_READS = f"this analysis reads raw records of schema version {results.SCHEMA_VERSION}"
+
+
+def check_identities(trials: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    """Refuse trials (file name, identity) that cannot belong to one run."""
+    versions: dict[object, str] = {}
+    hashes: dict[object, str] = {}
+    files: dict[tuple[object, ...], list[str]] = defaultdict(list)
+    for name, row in trials:
+        versions.setdefault(row["schema_version"], name)
+        hashes.setdefault(row["spec_hash"], name)
+        files["trial", row["trial_id"]].append(name)
+        if row["kind"] == "measured":
+            files["try", row["cell"], row["architecture"], row["try"]].append(name)
+    if set(versions) != {results.SCHEMA_VERSION}:
+        raise InputError(f"trials have schema version {_listed(versions)}; {_THIS_READS}")
+    if len(hashes) > 1:
+        raise InputError(f"trials of {len(hashes)} different specs are mixed here: {_listed(hashes.values())}")
+    for key, names in files.items():
+        if len(names) > 1:
+            raise InputError(f"{' '.join(map(str, key))} is there more than once: {_listed(names)}")
+
+
+def _listed(values: Iterable[object]) -> str:
+    texts = sorted(str(value) for value in values)
+    return ", ".join(texts[:_NAMES_MAX]) + (" and more" if len(texts) > _NAMES_MAX else "")
+
+
+def load(spark: SparkSession, folder: Path) -> Records:
+    """The records of a folder that `check` has found good."""
+    return Records(
+        trials=_read(spark, folder / results.TRIALS, results.trial_schema()),
+        requests=_read(spark, folder / results.REQUESTS, results.request_schema()),
+        latency=_read(spark, folder / results.LATENCY, results.latency_schema()),
+    )
+
+
+def _read(spark: SparkSession, folder: Path, schema: pa.Schema) -> DataFrame:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    kinds = from_arrow_schema(schema)
+    if not folder.is_dir():
+        return spark.createDataFrame([], kinds)
+    return spark.read.schema(kinds).parquet(folder.absolute().as_uri())

@@ -1,0 +1,118 @@
+"""The results folder's finished part: `tables/`, `figures/` and `report.html`, replaced as a whole or not at all.
+
+Everything is made in a hidden work folder first and takes its place at the end, so an analysis that fails leaves what
+was there. One analysis at a time works on a folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from analysis import report, summary, writing
+from analysis.charts import Drawn, paper_figures
+from analysis.errors import InputError
+from analysis.findings import Findings
+from analysis.more_charts import more_figures
+from analysis.tables import every_table
+from workloads import results
+
+WORK = ".analysis"
+REPORT, TABLES, FIGURES, SUMMARY = "report.html", "tables", "figures", "summary.txt"
+
+
+@contextmanager
+def work_folder(folder: Path) -> Iterator[Path]:
+    """A hidden folder for everything unfinished, empty at the start and gone at the end.
+
+    Raises InputError while another analysis works on the same results.
+    """
+    work = folder / WORK
+    with _locked(folder):
+        shutil.rmtree(work, ignore_errors=True)  # what an analysis left that was killed
+        try:
+            work.mkdir()
+        except OSError as error:
+            raise InputError(f"{folder} cannot be written to: {error.strerror}") from error
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for one analysis; the system lets go of it when the process ends, however it ends."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(f"another analysis of {folder} is at work: wait for it, or end it") from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def manifest(folder: Path) -> dict[str, Any] | None:
+    """What the run says of itself, or None; shown as it is. Raises InputError where it is no JSON object."""
+    path = folder / results.MANIFEST
+    try:
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is not a JSON object")
+    return found
+
+
+def draw(found: Findings) -> list[Drawn]:
+    return [*paper_figures(found), *more_figures(found)]
+
+
+def publish(
+    folder: Path, work: Path, found: Findings, figures: Sequence[Drawn], about: dict[str, Any] | None
+) -> summary.Summary:
+    """Write every table, figure and the report, and put them in place of the old ones."""
+    fresh = work / "fresh"
+    tables = every_table(found)
+    answer = summary.summarise(found)
+    _write_tables(fresh / TABLES, tables)
+    _write_figures(fresh / FIGURES, figures)
+    (fresh / SUMMARY).write_text(summary.as_text(answer) + "\n")
+    name = folder.resolve().name
+    (fresh / REPORT).write_text(report.page(name, found, answer, tables, figures, about))
+    for part in (TABLES, FIGURES, SUMMARY, REPORT):
+        _replace(fresh / part, folder / part, work / "old")
+    return answer
+
+
+def _write_tables(folder: Path, tables: Sequence[writing.Table]) -> None:
+    folder.mkdir(parents=True)
+    for table in tables:
+        (folder / f"{table.name}.csv").write_text(writing.to_csv(table))
+        (folder / f"{table.name}.md").write_text(writing.to_markdown(table))
+        (folder / f"{table.name}.tex").write_text(writing.to_latex(table))
+
+
+def _write_figures(folder: Path, figures: Sequence[Drawn]) -> None:
+    folder.mkdir(parents=True)
+    for figure in figures:
+        (folder / f"{figure.name}.png").write_bytes(figure.png)
+        (folder / f"{figure.name}.svg").write_bytes(figure.svg)
+
+
+def _replace(new: Path, place: Path, old: Path) -> None:
+    """Folders cannot be renamed over each other: the old one steps aside first."""
+    if place.is_dir():
+        old.mkdir(exist_ok=True)
+        place.rename(old / place.name)
+    new.rename(place)

@@ -1,0 +1,268 @@
+"""The contract between a broker and its coordination layer.
+
+A broker speaks the domain (who leads this partition, keep this group's offsets); how the answer is had is the back
+end's affair, and the only thing in which the architectures differ. Guarantees, by group:
+
+=====================  ==========================================================================================
+eventually visible     `view`, `views`, `group_coordinator`. Snapshots of what this broker knows; they never wait. A
+                       change anywhere shows in them some time later: how long is what the experiments measure.
+at this moment         `leader`, `known_leader`, `find_leader`. On the path of every produce and fetch. Answered only
+                       under a lease that has not ended; by then at the latest nobody else leads where ZooKeeper
+                       decides. An architecture that holds its metadata in the broker answers at once, one that
+                       looks each request up is awaited.
+agreed                 `create_topic`, `delete_topic`. When they return, the change has happened; a creation says
+                       which brokers certainly know of it. `zookeeper`: linearizable. `dsbs`: eventually the same
+                       everywhere. `static`: on this broker alone.
+compare and set        `change_in_sync`, `resign`. They happen only if this broker leads at the epoch that it names.
+                       `zookeeper`: linearizable. `dsbs`: compared with what this broker knows. `static` refuses.
+durable                `commit_offsets`, `committed_offsets`. A commit that returned is found again after a restart of
+                       the broker that took it; where commits are written at an interval, after an orderly one.
+=====================  ==========================================================================================
+
+Leadership passes without being asked for: the back ends see to it that the partitions of a dead broker get the leader
+that `leadership.succession` names, at a higher epoch. Brokers learn of it from `views`.
+
+Errors are those of `errors.py`: a definite one means that nothing happened, `OutcomeUnknown` that it may have. Every
+verb may raise `Unavailable` (nothing happened; clients retry), and `Unreadable` where what is stored makes no sense.
+
+What coordination costs is counted by `meter`: the public methods here count calls and waiting, so that no back end
+can forget to, and whoever sends something counts what it sends.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import inf
+from time import monotonic, monotonic_ns
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from coordinators.errors import InvalidRequest, NotCoordinator, Unavailable
+from coordinators.meter import Meter
+from coordinators.model import (
+    DEFAULT_SETTINGS,
+    PARTITIONS_MAX,
+    Broker,
+    ClusterView,
+    Committed,
+    Creation,
+    Partition,
+    TopicPartition,
+    TopicSettings,
+    committed_fault,
+    group_name_fault,
+    topic_name_fault,
+)
+from coordinators.views import Views
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+
+T = TypeVar("T")
+
+
+class Journal(Protocol):
+    """A durable list of records that a broker lends to its coordinator, on the broker's own disk."""
+
+    def append(self, record: bytes) -> None:
+        """Write one record; it survives a crash of the process, and of the machine as far as `fsync` says."""
+
+    def replay(self) -> Iterator[bytes]:
+        """All records, oldest first; a torn last record is not among them."""
+
+    def replace(self, records: Iterable[bytes]) -> None:
+        """Put `records` in the place of all that is there, atomically."""
+
+
+class Coordinator(ABC):
+    """One broker's end of the coordination layer. One event loop uses it; it is not shared between threads.
+
+    A back end overrides what is abstract, publishes what it knows through `self._views.publish`, and overrides
+    `lease_ends` where its leadership ends by itself. `clock` is monotonic, in seconds.
+    """
+
+    def __init__(self, me: Broker, *, clock: Callable[[], float] = monotonic) -> None:
+        self.me = me
+        self.meter = Meter()
+        self._clock = clock
+        self._views = Views()
+
+    # --- life ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Join the cluster. When it returns, `view` holds this broker.
+
+        Raises `BrokerIdTaken` (another live broker has the id), `Unavailable`, `InvalidRequest` (an option).
+        """
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Leave in an orderly way: what this broker led passes on at once. Safe to call twice, after a failed start,
+        and while the coordination service is away. `views` ends."""
+
+    # --- eventually visible -------------------------------------------------------------------------------
+
+    def view(self) -> ClusterView:
+        """What this broker knows now. Never waits."""
+        return self._views.present
+
+    def views(self) -> AsyncIterator[ClusterView]:
+        """The present view, then every newer one, the newest alone where several came at once. Ends with `stop`."""
+        return self._views.follow()
+
+    def group_coordinator(self, group: str) -> int:
+        """Id of the broker that serves the consumer group, the same on every broker with the same view.
+
+        Raises `Unavailable` where no live broker is known.
+        """
+        return self._group_home(group, self.view())
+
+    @abstractmethod
+    def _group_home(self, group: str, view: ClusterView) -> int: ...
+
+    # --- at this moment -----------------------------------------------------------------------------------
+
+    @property
+    def lease_ends(self) -> float:
+        """When, by `clock`, this broker must have stopped to act as a leader unless the lease is renewed by then."""
+        return inf
+
+    def leader(self, at: TopicPartition) -> Partition | Awaitable[Partition]:
+        """Who leads `at`: the answer, or what to await for it. On the path of every produce and fetch.
+
+        Raises `UnknownTopic`; `Unavailable` where the lease has ended, or the metadata lives elsewhere and cannot be
+        reached. All are definite, and clients retry.
+        """
+        known = self.known_leader(at)
+        return known if known is not None else self.find_leader(at)
+
+    def known_leader(self, at: TopicPartition) -> Partition | None:
+        """The answer as it lies in this broker's memory, or None where `find_leader` must ask. Raises as `leader`."""
+        self._check_lease()
+        return self._known_leader(at)
+
+    async def find_leader(self, at: TopicPartition) -> Partition:
+        """Ask whoever holds the metadata. Called only where `known_leader` says None. Raises as `leader`.
+
+        An answer that took longer than the lease lasts is no answer.
+        """
+        found = await self._waited("lookup", self._find_leader(at))
+        self._check_lease()
+        return found
+
+    def _check_lease(self) -> None:
+        if self._clock() >= self.lease_ends:
+            raise Unavailable(f"broker {self.me.id} has lost touch with the coordination service")
+
+    @abstractmethod
+    def _known_leader(self, at: TopicPartition) -> Partition | None: ...
+
+    @abstractmethod
+    async def _find_leader(self, at: TopicPartition) -> Partition: ...
+
+    # --- agreed -------------------------------------------------------------------------------------------
+
+    async def create_topic(
+        self, name: str, partitions: int, replication_factor: int, settings: TopicSettings = DEFAULT_SETTINGS
+    ) -> Creation:
+        """Make a topic, placed by `placement.place` on the live brokers; this broker's view holds it on return.
+
+        Raises `InvalidRequest`, `TopicExists`, `NotEnoughBrokers`, `Unavailable` (all definite); `OutcomeUnknown`.
+        """
+        fault = topic_name_fault(name)
+        if fault is not None:
+            raise InvalidRequest(fault)
+        if not 1 <= partitions <= PARTITIONS_MAX:
+            raise InvalidRequest(f"topic {name!r}: partitions must be 1 to {PARTITIONS_MAX}, not {partitions}")
+        if replication_factor < 1:
+            raise InvalidRequest(f"topic {name!r}: replication factor must be at least 1, not {replication_factor}")
+        return await self._waited("create_topic", self._create_topic(name, partitions, replication_factor, settings))
+
+    async def delete_topic(self, name: str) -> None:
+        """Forget a topic, with all that groups committed in it; this broker's view is without it on return.
+
+        Raises `UnknownTopic`, `Unavailable` (definite); `OutcomeUnknown`.
+        """
+        await self._waited("delete_topic", self._delete_topic(name))
+
+    @abstractmethod
+    async def _create_topic(
+        self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
+    ) -> Creation: ...
+
+    @abstractmethod
+    async def _delete_topic(self, name: str) -> None: ...
+
+    # --- compare and set ----------------------------------------------------------------------------------
+
+    async def change_in_sync(self, at: TopicPartition, in_sync: Collection[int], epoch: int) -> Partition:
+        """Make `in_sync` the in-sync replicas of a partition that this broker leads at `epoch`. The epoch stays.
+
+        Raises `InvalidRequest` (not replicas, or without the leader), `StaleEpoch` (this broker does not lead at
+        `epoch`: it stops acting as leader), `UnknownTopic`, `Unsupported`, `Unavailable` (all definite);
+        `OutcomeUnknown`: neither set may be relied on before a later call succeeds.
+        """
+        self._check_lease()
+        return await self._waited("change_in_sync", self._change_in_sync(at, frozenset(in_sync), epoch))
+
+    async def resign(self, at: TopicPartition, epoch: int) -> Partition:
+        """Give up leading a partition at `epoch`, as in an orderly stop. What `leadership.succession` makes of it
+        without this broker is the answer; where no other replica is in sync, nobody leads until this broker returns.
+
+        Raises `StaleEpoch` (it is given up already), `UnknownTopic`, `Unsupported`, `Unavailable` (definite);
+        `OutcomeUnknown`.
+        """
+        return await self._waited("resign", self._resign(at, epoch))
+
+    @abstractmethod
+    async def _change_in_sync(self, at: TopicPartition, in_sync: frozenset[int], epoch: int) -> Partition: ...
+
+    @abstractmethod
+    async def _resign(self, at: TopicPartition, epoch: int) -> Partition: ...
+
+    # --- durable ------------------------------------------------------------------------------------------
+
+    async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """Keep a group's offsets. On the path of every consumed batch where the experiment commits after each.
+
+        Raises `InvalidRequest`, `NotCoordinator` (another broker serves the group), `Unavailable` (all definite);
+        `UnknownTopic` (those of other partitions are kept), `OutcomeUnknown` (some may be kept). To commit the same
+        again is always safe.
+        """
+        self._check_serves(group)
+        for at, place in offsets.items():
+            if (fault := committed_fault(place)) is not None:
+                raise InvalidRequest(f"{at.topic}-{at.partition}: {fault}")
+        await self._waited("commit", self._commit_offsets(group, offsets))
+
+    async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
+        """All that a group has committed; empty for a group that is not known.
+
+        Raises `InvalidRequest`, `NotCoordinator`, `Unavailable`.
+        """
+        self._check_serves(group)
+        return await self._waited("committed", self._committed_offsets(group))
+
+    def _check_serves(self, group: str) -> None:
+        if (fault := group_name_fault(group)) is not None:
+            raise InvalidRequest(fault)
+        self._check_lease()
+        home = self.group_coordinator(group)
+        if home != self.me.id:
+            raise NotCoordinator(f"group {group!r} is served by broker {home}, not {self.me.id}")
+
+    @abstractmethod
+    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None: ...
+
+    @abstractmethod
+    async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]: ...
+
+    # --- counting -----------------------------------------------------------------------------------------
+
+    async def _waited(self, verb: str, work: Awaitable[T]) -> T:
+        """Await `work` and count it with the time that it took."""
+        start = monotonic_ns()
+        try:
+            return await work
+        finally:
+            self.meter.called(verb, monotonic_ns() - start)

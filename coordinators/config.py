@@ -1,0 +1,27 @@
+"""What a broker hands to its coordination layer at start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coordinators.api import Journal
+from coordinators.model import Broker
+
+if TYPE_CHECKING:
+    from coordinators.dsbs.transport import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSetup:
+    """`options` are the architecture's own keys from the config file; each back end parses and refuses its own.
+
+    `peers` is a way to reach the other brokers, for the back ends that are made of brokers.
+    """
+
+    me: Broker
+    brokers: tuple[Broker, ...]
+    journal: Callable[[str], Journal]
+    options: Mapping[str, object]
+    peers: Transport | None = None

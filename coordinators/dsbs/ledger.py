@@ -1,0 +1,105 @@
+"""One broker's tables and its own row in them, and what the step under way asks of the shell. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from coordinators.dsbs.events import Changed, Persist, Send
+from coordinators.dsbs.messages import Envelope
+from coordinators.dsbs.rows import MemberRow, OffsetRow, Row, Status, TableRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from coordinators.dsbs.events import Action
+    from coordinators.dsbs.messages import Body
+    from coordinators.dsbs.settings import Settings
+    from coordinators.dsbs.tables import Table
+    from coordinators.model import Broker
+
+T = TypeVar("T")
+
+
+class Chance(Protocol):
+    """A source of random choices, lent by the shell: seeded in a simulation (`random.Random` is one)."""
+
+    def sample(self, population: Sequence[T], k: int) -> list[T]: ...
+
+    def randrange(self, start: int, /) -> int: ...
+
+
+class Ledger:
+    def __init__(self, me: MemberRow, table: Table, settings: Settings, chance: Chance) -> None:
+        self.me = me
+        self.table = table
+        self.settings = settings
+        self.chance = chance
+        self.refused: dict[str, int] = {}
+        self._sequence = 0
+        self._rows: list[Row] = []
+        self._rest: list[Action] = []
+        self._members_changed = False
+        self._topics_changed: set[str] = set()
+
+    # --- the tables ---------------------------------------------------------------------------------------
+
+    def write(self, rows: Iterable[TableRow]) -> list[TableRow]:
+        """Merge rows, to be persisted; the answer is what was news."""
+        news = self.table.merge(rows)
+        for row in news:
+            if isinstance(row, MemberRow):
+                self._members_changed = True
+            else:
+                self._topics_changed.add(row.topic_name)
+        self._rows += news
+        return news
+
+    def keep(self, rows: Iterable[OffsetRow]) -> None:
+        self._rows += rows
+
+    def become(self, incarnation: int, status: Status) -> MemberRow:
+        """Say anew of oneself that one is there, or leaves."""
+        self.me = replace(self.me, incarnation=incarnation, status=status)
+        self.write([self.me])
+        return self.me
+
+    # --- the others ---------------------------------------------------------------------------------------
+
+    def peers(self) -> list[MemberRow]:
+        """The live brokers but this one."""
+        mine = self.me.broker.id
+        return [row for number, row in self.table.members.items() if row.live and number != mine]
+
+    @property
+    def crowded(self) -> bool:
+        """Too many brokers to tell all of them everything at once."""
+        return len(self.table.members) - 1 > self.settings.push_all_max
+
+    def some(self, rows: Sequence[T], most: int) -> list[T]:
+        return list(rows) if len(rows) <= most else self.chance.sample(rows, most)
+
+    def send(self, to: Iterable[Broker], body: Body) -> None:
+        receivers = tuple(to)
+        if receivers:
+            self._sequence += 1
+            self._rest.append(Send(receivers, Envelope(self.settings.cluster, self.me, self._sequence, body)))
+
+    def ask(self, action: Action) -> None:
+        self._rest.append(action)
+
+    def refuse(self, reason: str) -> None:
+        """Count bad input by its reason."""
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+
+    def take(self) -> list[Action]:
+        """The actions of the step: the disk first, then what the broker sees, then what others hear."""
+        actions: list[Action] = []
+        if self._rows:
+            actions.append(Persist(tuple(self._rows)))
+        if self._members_changed or self._topics_changed:
+            actions.append(Changed(self._members_changed, frozenset(self._topics_changed)))
+        actions += self._rest
+        self._rows, self._rest = [], []
+        self._members_changed, self._topics_changed = False, set()
+        return actions

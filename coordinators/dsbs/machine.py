@@ -1,0 +1,465 @@
+"""One broker's part in DSBS: `step(event, now) -> actions`. Pure: time and chance are arguments.
+
+    NEW     -> JOINING  started: say hello to all that are known, fetch their tables
+    JOINING -> MEMBER   all of them answered, or `join_ms` passed
+    JOINING -> OUT      another live broker has this id
+    MEMBER  -> LEAVING  told to stop: this broker's row says so, and peers inherit what it led
+    MEMBER  -> OUT      peers know another live broker under this id
+    LEAVING -> OUT      all peers know, or `acknowledge_ms` passed
+
+A member sends heartbeats, answers everybody, suspects who is silent, buries suspects, inherits what dead brokers led
+where it is the heir, and refutes whoever thinks it dead. Bad input is counted in `refused` by its reason and changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from coordinators.dsbs import topics
+from coordinators.dsbs.codec import Malformed
+from coordinators.dsbs.events import (
+    ChangeInSync,
+    Commit,
+    CreateTopic,
+    DeleteTopic,
+    Finished,
+    Gather,
+    Joined,
+    Leave,
+    Received,
+    Refused,
+    Resign,
+    Start,
+    Wake,
+)
+from coordinators.dsbs.gossip import Gossip
+from coordinators.dsbs.identity import Identity
+from coordinators.dsbs.joining import Joining
+from coordinators.dsbs.leaders import Leaders
+from coordinators.dsbs.ledger import Ledger
+from coordinators.dsbs.liveness import Liveness
+from coordinators.dsbs.messages import (
+    AskOffsets,
+    Copy,
+    Digest,
+    Heartbeat,
+    Here,
+    Kept,
+    Known,
+    Push,
+    Repair,
+    Taken,
+    TellOffsets,
+    decode,
+)
+from coordinators.dsbs.offsets import Offsets
+from coordinators.dsbs.requests import Requests
+from coordinators.dsbs.rows import MemberRow, OffsetRow, Status, TableRow, TopicRow, leap
+from coordinators.dsbs.tables import outranks
+from coordinators.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from coordinators.dsbs.events import Action, Event
+    from coordinators.dsbs.ledger import Chance
+    from coordinators.dsbs.messages import Body
+    from coordinators.dsbs.settings import Settings
+    from coordinators.dsbs.tables import Table
+    from coordinators.model import Broker
+
+JOIN_BEATS_PER_HEARTBEAT: Final = 4
+TAKERS_MAX: Final = 3
+
+
+class Phase(Enum):
+    NEW = "new"
+    JOINING = "joining"
+    MEMBER = "member"
+    LEAVING = "leaving"
+    OUT = "out"
+
+
+TRANSITIONS: Final = {
+    (Phase.NEW, Phase.JOINING),
+    (Phase.JOINING, Phase.MEMBER),
+    (Phase.JOINING, Phase.OUT),
+    (Phase.MEMBER, Phase.LEAVING),
+    (Phase.MEMBER, Phase.OUT),
+    (Phase.LEAVING, Phase.OUT),
+}
+
+
+class Machine:
+    """`session` is this process's own, drawn at random; `contacts` are the brokers of the config file; `table` and
+    `offsets` are what an earlier process left on the disk."""
+
+    def __init__(
+        self,
+        me: Broker,
+        session: int,
+        contacts: Iterable[Broker],
+        settings: Settings,
+        chance: Chance,
+        table: Table,
+        offsets: Iterable[OffsetRow] = (),
+    ) -> None:
+        self.phase = Phase.NEW
+        self._ledger = Ledger(MemberRow(me, session, 1, Status.ALIVE), table, settings, chance)
+        self._liveness = Liveness(settings)
+        self._identity = Identity(self._ledger, self._liveness)
+        self._joining = Joining(self._ledger, contacts)
+        self._gossip = Gossip(self._ledger)
+        self._requests = Requests(self._ledger)
+        self._leaders = Leaders(self._ledger)
+        self.offsets = Offsets(self._ledger, offsets)
+        self._takers: set[int] = set()
+        self._gathering: dict[int, str] = {}
+        self._lives_changed = False
+        self._reborn = True
+        self._leave_token = 0
+        self._now_ms = 0
+        self._next_beat_ms = 0
+        self._due_ms = 0
+        self._join_until_ms = 0
+
+    # --- to look at ---------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> Table:
+        return self._ledger.table
+
+    @property
+    def me(self) -> MemberRow:
+        return self._ledger.me
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """Bad input by its reason, counted."""
+        return self._ledger.refused
+
+    @property
+    def wake_ms(self) -> int:
+        """When the machine wants to be woken, whatever else happens."""
+        judgement = self._liveness.next_ms() if self.phase is Phase.MEMBER else None
+        joined = self._join_until_ms if self.phase is Phase.JOINING else None
+        later = (judgement, joined, self._requests.next_ms(), self.offsets.next_ms())
+        return min([self._next_beat_ms, *(due for due in later if due is not None)])
+
+    # --- the step -----------------------------------------------------------------------------------------
+
+    def step(self, event: Event, now_ms: int) -> list[Action]:
+        """Raises `CoordinationError` for what is asked by this broker itself; nothing has happened then."""
+        if self.phase is Phase.OUT:
+            return []
+        if self.phase is not Phase.NEW and now_ms > self._due_ms + self._ledger.settings.timeout_ms // 2:
+            self._liveness.slept(now_ms)
+        self._now_ms = now_ms
+        self._handle(event)
+        if self.phase is Phase.JOINING:
+            self._check_joined()
+        self._due_ms = max(now_ms, self.wake_ms)
+        actions = self._ledger.take()
+        for action in actions:
+            if isinstance(action, Finished):
+                self._finished(action.token)
+        return actions
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case Received(content):
+                self._receive(content)
+            case Wake():
+                self._wake()
+            case Start():
+                self._start()
+            case _:
+                if self.phase is not Phase.MEMBER:
+                    raise Unavailable(f"broker {self.me.broker.id} is not a member of the cluster: {self.phase.value}")
+                self._do(event)
+
+    def _do(self, event: Event) -> None:
+        """What this broker's own clients ask."""
+        me, table = self.me.broker.id, self.table
+        match event:
+            case CreateTopic(token, name, partitions, replication_factor, settings):
+                self._requests.check_room()
+                self._tell_all(token, topics.creation(table, me, name, partitions, replication_factor, settings))
+            case DeleteTopic(token, name):
+                self._requests.check_room()
+                self._tell_all(token, topics.deletion(table, me, name))
+            case ChangeInSync(at, in_sync, epoch):
+                self._write([topics.in_sync_changed(table, at, me, epoch, in_sync)])
+            case Resign(at, epoch):
+                self._write([topics.resignation(table, at, me, epoch)])
+            case Commit(group, offsets):
+                self.offsets.commit(group, offsets, self._now_ms)
+            case Gather(token, group):
+                self._requests.check_room()
+                self._gather(token, group)
+            case Leave(token):
+                self._leave(token)
+
+    def _finished(self, token: int) -> None:
+        if self.phase is Phase.LEAVING and token == self._leave_token:
+            self._become(Phase.OUT)
+        group = self._gathering.pop(token, None)
+        if group is not None:
+            self.offsets.gathered.add(group)
+
+    def _become(self, phase: Phase) -> None:
+        assert (self.phase, phase) in TRANSITIONS, f"{self.phase} does not become {phase}"
+        self.phase = phase
+
+    # --- joining and leaving ------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """A new session is a new incarnation; the old one, if peers know it, is thereby over."""
+        held = self.table.members.get(self.me.broker.id)
+        self._reborn = held is None or held.session != self.me.session
+        self._become(Phase.JOINING)
+        self._join_until_ms = self._now_ms + self._ledger.settings.join_ms
+        self._ledger.become(1 if held is None else held.incarnation + self._reborn, Status.ALIVE)
+        self._beat()
+
+    def _check_joined(self) -> None:
+        late = self._now_ms >= self._join_until_ms
+        if late and self._joining.contested is not None:
+            self._be_out(self._joining.contested)
+        elif late or self._joining.done:
+            self._become(Phase.MEMBER)
+            self._next_beat_ms = self._now_ms + self._ledger.chance.randrange(self._ledger.settings.heartbeat_ms)
+            self._write([*self._leaders.all_inherited(), *(self._leaders.renewed() if self._reborn else ())])
+            self.offsets.members_changed(self._now_ms)
+            self._ledger.ask(Joined())
+
+    def _leave(self, token: int) -> None:
+        self._become(Phase.LEAVING)
+        self._leave_token = token
+        self._tell_all(token, self._ledger.become(self.me.incarnation, Status.LEFT))
+
+    def _be_out(self, reason: str) -> None:
+        self._become(Phase.OUT)
+        self._ledger.ask(Refused(reason))
+
+    def _be_told_taken(self, sender: MemberRow, taken: Taken) -> None:
+        """In joining, one who is certain is enough; a member gives way to several."""
+        if self.phase is Phase.JOINING:
+            self._joining.contested = taken.reason
+            if taken.certain:
+                self._be_out(taken.reason)
+        elif self.phase is Phase.MEMBER and taken.certain:
+            self._takers.add(sender.broker.id)
+            if len(self._takers) >= min(TAKERS_MAX, len(self._ledger.peers()) // 2 + 1):
+                self._be_out(taken.reason)
+
+    # --- time ---------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if self._now_ms >= self._next_beat_ms:
+            self._beat()
+        if self.phase is Phase.MEMBER:
+            self._judge()
+        self._requests.check(self._now_ms)
+        copies_due_ms = self.offsets.next_ms()
+        if copies_due_ms is not None and self._now_ms >= copies_due_ms:
+            self.offsets.copy(self._now_ms)
+
+    def _beat(self) -> None:
+        body = Heartbeat(self.table.hash)
+        self._next_beat_ms = self._now_ms + self._pause_ms()
+        if self.phase is Phase.JOINING:
+            self._ledger.send(self._joining.whom_to_greet(), body)
+            return
+        if self.phase is Phase.MEMBER:
+            asked = self._whom_to_ask()
+            for broker in asked:
+                self._liveness.asked(broker.id, self._now_ms)
+            self._ledger.send([*asked, *self._estranged()], body)
+        self._requests.repeat()
+        self._gossip.retell()
+
+    def _pause_ms(self) -> int:
+        """Between two heartbeats, and between two repairs."""
+        beats = JOIN_BEATS_PER_HEARTBEAT if self.phase is Phase.JOINING else 1
+        return max(1, self._ledger.settings.heartbeat_ms // beats)
+
+    def _whom_to_ask(self) -> list[Broker]:
+        """All peers, or in a crowd some at random, and those that have not answered yet."""
+        peers = self._ledger.peers()
+        if not self._ledger.crowded:
+            return [peer.broker for peer in peers]
+        chosen = {peer.broker.id: peer.broker for peer in self._ledger.some(peers, self._ledger.settings.fanout)}
+        members = self.table.members
+        chosen.update({n: members[n].broker for n in self._liveness.waiting_for if n in members and members[n].live})
+        return list(chosen.values())
+
+    def _estranged(self) -> list[Broker]:
+        """Some of the dead, and of those never heard of: after a split of the network somebody has to knock."""
+        dead = [row.broker for row in self.table.members.values() if row.status is Status.DEAD]
+        return self._ledger.some([*dead, *self._joining.strangers()], self._ledger.settings.fanout)
+
+    def _judge(self) -> None:
+        """Suspect who is silent, bury who did not refute it."""
+        members = self.table.members
+        silent = self._liveness.silent(self._now_ms)
+        for number in silent:
+            self._liveness.accused(number)
+        verdicts = [(number, Status.SUSPECT) for number in silent]
+        verdicts += [(number, Status.DEAD) for number in self._liveness.over(self._now_ms)]
+        self._write([replace(members[number], status=status) for number, status in verdicts])
+
+    # --- messages -----------------------------------------------------------------------------------------
+
+    def _receive(self, content: bytes) -> None:
+        try:
+            envelope = decode(content)
+        except Malformed:
+            self._ledger.refuse("malformed")
+            return
+        sender = envelope.sender
+        if not self._identity.admits(envelope, self._now_ms, member=self.phase is Phase.MEMBER):
+            return
+        if isinstance(envelope.body, Taken):
+            self._be_told_taken(sender, envelope.body)
+            return
+        self._absorb([sender], forward=True)
+        held = self.table.members.get(sender.broker.id)
+        if held is None or held.session != sender.session:
+            return
+        if not self._liveness.heard(sender, envelope.sequence, self._now_ms):
+            self._ledger.refuse("replayed")
+        self._takers.discard(sender.broker.id)
+        self._answer(sender, envelope.body)
+
+    def _answer(self, sender: MemberRow, body: Body) -> None:
+        to = sender.broker
+        match body:
+            case Heartbeat():
+                self._ledger.send([to], Here(self.table.hash))
+            case Here(table_hash):
+                self._joining.compared(to.id, same=table_hash == self.table.hash)
+                self._gossip.compare(sender, table_hash, self._now_ms, self._pause_ms())
+            case Push():
+                self._learn(sender, body)
+            case Known(token, rows):
+                self._absorb(rows)
+                self._requests.answered(to.id, token, self._now_ms)
+            case Digest():
+                self._gossip.answer_digest(to, body)
+            case Repair():
+                self._repair(sender, body)
+            case Copy(copies, token):
+                self.offsets.copied_here(copies)
+                self._ledger.send([to], Kept(token))
+            case Kept(token):
+                self.offsets.kept(to.id, token)
+            case AskOffsets(group, token):
+                self._ledger.send([to], self.offsets.tell(group, token))
+            case TellOffsets(told, token):
+                if self._requests.expects(to.id, token):
+                    self.offsets.copied_here(told)
+                    self._requests.answered(to.id, token, self._now_ms)
+
+    def _repair(self, sender: MemberRow, repair: Repair) -> None:
+        useful = bool(self._absorb(repair.rows))
+        self._gossip.answer_repair(sender.broker, repair, useful=useful)
+        if self.phase is Phase.JOINING and not repair.more:
+            self._joining.repaired(sender.broker.id)
+            self._ledger.send(self._joining.differing(), Heartbeat(self.table.hash))
+
+    def _learn(self, sender: MemberRow, push: Push) -> None:
+        """Take in what was pushed; tell its origin, if that waits for it."""
+        news = self._absorb(push.rows)
+        mine = [(row, self.table.held(row)) for row in push.rows]
+        origin = self.table.members.get(push.origin)
+        if push.token and origin is not None and (news or push.origin == sender.broker.id):
+            higher = tuple(held for row, held in mine if held is not None and held != row)
+            if all(held is not None and not outranks(row, held) for row, held in mine):
+                self._ledger.send([origin.broker], Known(push.token, higher))
+        if news and self._ledger.crowded:
+            self._gossip.rumour(replace(push, rows=tuple(news)))
+
+    # --- the tables ---------------------------------------------------------------------------------------
+
+    def _absorb(self, rows: Iterable[TableRow], *, forward: bool = False) -> list[TableRow]:
+        """Merge what others say, row by row; the answer is what was news."""
+        news: list[TableRow] = []
+        for row in rows:
+            held = self.table.held(row)
+            if not outranks(row, held):
+                continue
+            if leap(row, held) is not None:
+                self._ledger.refuse("leap")
+            elif self.table.room_for(row) is not None:
+                self._ledger.refuse("no room")
+            elif isinstance(row, MemberRow) and row.broker.id == self.me.broker.id:
+                self._refute(row)
+            else:
+                news += self._ledger.write([row])
+                self._note(row, held)
+        if forward and news and self._ledger.crowded:
+            self._gossip.rumour(Push(tuple(news)))
+        self._settle(news)
+        return news
+
+    def _refute(self, row: MemberRow) -> None:
+        """Only this broker speaks for itself: whoever says otherwise is outranked."""
+        if self.phase is Phase.LEAVING:
+            return
+        if row.session != self.me.session and self.phase is Phase.MEMBER:
+            self._ledger.refuse("own id")
+        self._gossip.spread([self._ledger.become(row.incarnation + 1, Status.ALIVE)])
+
+    def _write(self, rows: Iterable[TableRow]) -> None:
+        """Rows that this broker itself makes: merged, persisted, spread."""
+        before = [(row, self.table.held(row)) for row in rows]
+        news = self._ledger.write([row for row, _ in before])
+        for row, held in before:
+            self._note(row, held)
+        self._gossip.spread(news)
+        self._settle(news)
+
+    def _tell_all(self, token: int, row: TableRow) -> None:
+        """Write a row, and wait until all peers that live now have it."""
+        held = self.table.held(row)
+        news = self._ledger.write([row])
+        self._note(row, held)
+        self._gossip.spread([row], token)
+        push = Push((row,), token, self.me.broker.id)
+        self._requests.begin(token, push, [peer.broker.id for peer in self._ledger.peers()], self._now_ms)
+        self._settle(news)
+
+    def _gather(self, token: int, group: str) -> None:
+        """Ask those who may hold copies of a group's offsets."""
+        asked = self.offsets.whom_to_ask(group)
+        members, body = self.table.members, AskOffsets(group, token)
+        self._gathering[token] = group
+        self._ledger.send([members[number].broker for number in asked], body)
+        self._requests.begin(token, body, asked, self._now_ms)
+
+    def _note(self, row: TableRow, held: TableRow | None) -> None:
+        """What a changed row means for this broker's own books."""
+        if isinstance(row, MemberRow):
+            self._liveness.changed(row, self._now_ms)
+            was_live = isinstance(held, MemberRow) and held.live
+            self._lives_changed = self._lives_changed or row.live != was_live
+        elif isinstance(row, TopicRow):
+            self.offsets.topic_changed(row)
+            self._leaders.topic_changed(row)
+
+    def _settle(self, news: Iterable[TableRow]) -> None:
+        """Act on what is new: inherit from the dead, see to the copies of groups."""
+        if self.phase is not Phase.MEMBER:
+            return
+        if self._lives_changed:
+            self._lives_changed = False
+            self.offsets.members_changed(self._now_ms)
+            self._requests.check(self._now_ms)
+            inherited = self._leaders.all_inherited()
+        else:
+            inherited = self._leaders.inherited({row.topic_name for row in news if not isinstance(row, MemberRow)})
+        self._gossip.spread(self._ledger.write(inherited))

@@ -1,0 +1,57 @@
+"""Errors of the coordination layer. Each class says whether the operation certainly did not happen."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class CoordinationError(Exception):
+    """Root. `definite` is True where the operation certainly did not happen; False where it may have."""
+
+    definite: ClassVar[bool] = True
+
+
+class InvalidRequest(CoordinationError):
+    """The request can never succeed as it is; the message says what is allowed."""
+
+
+class UnknownTopic(CoordinationError):
+    """No such topic or partition is known here."""
+
+
+class TopicExists(CoordinationError):
+    """The topic is there already, with other partitions or settings or none that differ."""
+
+
+class NotEnoughBrokers(CoordinationError):
+    """More replicas were asked for than there are brokers."""
+
+
+class Unsupported(CoordinationError):
+    """This architecture cannot do it, by design."""
+
+
+class BrokerIdTaken(CoordinationError):
+    """Another live broker has the same id."""
+
+
+class StaleEpoch(CoordinationError):
+    """Somebody else leads, or the partition has been led at a higher epoch. Who asked leads no longer."""
+
+
+class NotCoordinator(CoordinationError):
+    """Another broker serves the consumer group; the client asks anew which."""
+
+
+class Unavailable(CoordinationError):
+    """The coordination service cannot be reached, or this broker's lease has ended; nothing was done. Clients retry."""
+
+
+class Unreadable(CoordinationError):
+    """What the coordination layer holds cannot be understood; the message names the place and what is wrong there."""
+
+
+class OutcomeUnknown(CoordinationError):
+    """The request was sent and no answer came: it may have happened."""
+
+    definite = False

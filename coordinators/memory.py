@@ -1,0 +1,170 @@
+"""The reference in one process, and everybody's fake: a cluster in memory, and any number of coordinators on it.
+
+It passes the contract's suite as the others do, and lets a test do at once what takes others a timeout: cut a broker
+off, declare it dead, let it come back, lose an answer.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from coordinators.api import Coordinator
+from coordinators.errors import BrokerIdTaken, OutcomeUnknown, TopicExists, Unavailable
+from coordinators.leadership import resigned, succession, with_in_sync
+from coordinators.model import NO_LEADER, Creation, Topic, TopicPartition
+from coordinators.placement import group_home, place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from coordinators.model import Broker, ClusterView, Committed, Partition, TopicSettings
+
+
+class MemoryCluster:
+    """What is agreed. `clock` and `lease_s` say how long a broker that is cut off may go on leading."""
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic, lease_s: float = inf) -> None:
+        self.clock = clock
+        self.lease_s = lease_s
+        self.members: dict[int, MemoryCoordinator] = {}
+        self.topics: dict[str, Topic] = {}
+        self.offsets: dict[str, dict[TopicPartition, Committed]] = {}
+        self._answers_to_lose: set[int] = set()
+
+    # --- what a test may do -------------------------------------------------------------------------------
+
+    def cut_off(self, broker_id: int) -> None:
+        """The broker reaches nothing and learns of nothing any more; the others do not know it yet."""
+        self.members[broker_id].lose_touch()
+
+    def expire(self, broker_id: int) -> None:
+        """The broker is dead to the others, cut off or not: what it led passes on."""
+        member = self.members.pop(broker_id)
+        member.lose_touch()
+        self.changed()
+
+    def lose_answer(self, broker_id: int) -> None:
+        """The broker's next change happens, and it never hears of it."""
+        self._answers_to_lose.add(broker_id)
+
+    # --- what coordinators do -----------------------------------------------------------------------------
+
+    def enter(self, member: MemoryCoordinator) -> None:
+        present = self.members.get(member.me.id)
+        if present not in {None, member}:
+            raise BrokerIdTaken(f"broker id {member.me.id} is taken by {present.me if present else None}")
+        self.members[member.me.id] = member
+        self.changed()
+
+    def leave(self, member: MemoryCoordinator) -> None:
+        if self.members.get(member.me.id) is member:
+            del self.members[member.me.id]
+            self.changed()
+
+    def changed(self, by: int = NO_LEADER) -> None:
+        """Let leadership pass where it must, and tell everybody who can hear."""
+        for name, topic in self.topics.items():
+            partitions = tuple(succession(partition, self.members) for partition in topic.partitions)
+            self.topics[name] = Topic(name, partitions, topic.settings)
+        for member in self.members.values():
+            member.hear()
+        if by in self._answers_to_lose:
+            self._answers_to_lose.remove(by)
+            raise OutcomeUnknown("the answer was lost")
+
+    def put(self, at: TopicPartition, partition: Partition) -> None:
+        topic = self.topics[at.topic]
+        before, after = topic.partitions[: at.partition], topic.partitions[at.partition + 1 :]
+        self.topics[at.topic] = Topic(topic.name, (*before, partition, *after), topic.settings)
+
+
+class MemoryCoordinator(Coordinator):
+    def __init__(self, me: Broker, cluster: MemoryCluster) -> None:
+        super().__init__(me, clock=cluster.clock)
+        self._cluster = cluster
+        self._in_touch = False
+        self._touched_at = -inf
+
+    async def start(self) -> None:
+        """Again after `MemoryCluster.cut_off` or `expire`: the broker is back."""
+        self._in_touch = True
+        self._cluster.enter(self)
+
+    async def stop(self) -> None:
+        if self._in_touch:
+            self._cluster.leave(self)
+        self.lose_touch()
+        self._views.close()
+
+    def lose_touch(self) -> None:
+        if self._in_touch:
+            self._in_touch = False
+            self._touched_at = self._clock()
+
+    def hear(self) -> None:
+        """The cluster has changed."""
+        if self._in_touch:
+            brokers = {broker_id: member.me for broker_id, member in self._cluster.members.items()}
+            self._views.publish(brokers=brokers, topics=self._cluster.topics, controller=min(brokers))
+
+    def _reach(self) -> None:
+        if not self._in_touch:
+            raise Unavailable(f"broker {self.me.id} is cut off")
+
+    @property
+    def lease_ends(self) -> float:
+        return (self._clock() if self._in_touch else self._touched_at) + self._cluster.lease_s
+
+    def _known_leader(self, at: TopicPartition) -> Partition:
+        return self.view().partition(at)
+
+    async def _find_leader(self, at: TopicPartition) -> Partition:
+        return self._known_leader(at)
+
+    def _group_home(self, group: str, view: ClusterView) -> int:
+        return group_home(group, view.brokers)
+
+    async def _create_topic(
+        self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
+    ) -> Creation:
+        self._reach()
+        topic = Topic(name, place(name, partitions, replication_factor, self._cluster.members), settings)
+        if name in self._cluster.topics:
+            raise TopicExists(f"topic {name!r} exists")
+        self._cluster.topics[name] = topic
+        self._cluster.changed(self.me.id)
+        return Creation(topic, frozenset(self._cluster.members))
+
+    async def _delete_topic(self, name: str) -> None:
+        self._reach()
+        self.view().topic(name)
+        del self._cluster.topics[name]
+        for rows in self._cluster.offsets.values():
+            for at in [at for at in rows if at.topic == name]:
+                del rows[at]
+        self._cluster.changed(self.me.id)
+
+    async def _change_in_sync(self, at: TopicPartition, in_sync: frozenset[int], epoch: int) -> Partition:
+        self._reach()
+        return self._put(at, with_in_sync(at, self.view().partition(at), self.me.id, epoch, in_sync))
+
+    async def _resign(self, at: TopicPartition, epoch: int) -> Partition:
+        self._reach()
+        return self._put(at, resigned(at, self.view().partition(at), self.me.id, epoch, self._cluster.members))
+
+    def _put(self, at: TopicPartition, partition: Partition) -> Partition:
+        self._cluster.put(at, partition)
+        self._cluster.changed(self.me.id)
+        return partition
+
+    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        self._reach()
+        for at in offsets:
+            self.view().partition(at)
+        self._cluster.offsets.setdefault(group, {}).update(offsets)
+
+    async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
+        self._reach()
+        return dict(self._cluster.offsets.get(group, {}))

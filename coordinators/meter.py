@@ -1,0 +1,52 @@
+"""What coordination costs: counted in one place, by kind, for every architecture alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Cost:
+    """`calls` of the contract's verbs and what callers waited for them; `requests` that left the broker, and bytes."""
+
+    calls: int = 0
+    requests: int = 0
+    bytes: int = 0
+    wait_ns: int = 0
+
+
+class Meter:
+    """Kind -> cost. Verbs count their calls and waiting (`Coordinator` does); whoever sends counts what it sends.
+
+    A kind is a verb (`lookup`, `commit`, ...) or what a back end sends of its own accord (`heartbeat`, `push`, ...).
+    A verb that is answered in the broker's memory has calls and no requests.
+    """
+
+    def __init__(self) -> None:
+        self._costs: dict[str, Cost] = {}
+
+    def of(self, kind: str) -> Cost:
+        """The row of a kind, to be counted up in place."""
+        cost = self._costs.get(kind)
+        if cost is None:
+            cost = self._costs[kind] = Cost()
+        return cost
+
+    def called(self, kind: str, wait_ns: int) -> None:
+        cost = self.of(kind)
+        cost.calls += 1
+        cost.wait_ns += wait_ns
+
+    def sent(self, kind: str, size_bytes: int, *, requests: int = 1) -> None:
+        """Count messages to others and their bytes; an answer's bytes are counted with `requests=0`."""
+        cost = self.of(kind)
+        cost.requests += requests
+        cost.bytes += size_bytes
+
+    def snapshot(self) -> dict[str, tuple[int, int, int]]:
+        """Kind -> (requests, bytes, wait_ns)."""
+        return {kind: (cost.requests, cost.bytes, cost.wait_ns) for kind, cost in self._costs.items()}
+
+    def calls(self) -> dict[str, int]:
+        """Verb -> how often it was called."""
+        return {kind: cost.calls for kind, cost in self._costs.items() if cost.calls}

@@ -1,0 +1,113 @@
+"""`static`: the control without coordination. Every broker computes every answer from its own config file.
+
+Nothing is sent to anybody. A topic is placed by a rule that needs only its name and the list of brokers, so a
+client that makes it on each broker finds the same leaders on all. Leadership never changes: when a leader dies its
+partitions wait for it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from coordinators.api import Coordinator
+from coordinators.errors import InvalidRequest, TopicExists, Unreadable, Unsupported
+from coordinators.model import Creation, Partition, Topic, TopicPartition, TopicSettings
+from coordinators.offsets import OffsetTable
+from coordinators.placement import group_home, place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coordinators.config import CoordinatorSetup
+    from coordinators.model import ClusterView, Committed
+
+
+class StaticCoordinator(Coordinator):
+    def __init__(self, setup: CoordinatorSetup) -> None:
+        """Raises `InvalidRequest`: there is nothing to choose in an architecture that decides nothing."""
+        super().__init__(setup.me)
+        if setup.options:
+            raise InvalidRequest(f"coordinator static has no options, and {', '.join(setup.options)} was given")
+        self._brokers = {broker.id: broker for broker in setup.brokers}
+        self._journal = setup.journal
+
+    async def start(self) -> None:
+        """Raises `Unreadable` where a journal of an earlier run holds what this program never wrote."""
+        self._topics_journal = self._journal("topics")
+        self._offsets = OffsetTable(self._journal("offsets"))
+        topics: dict[str, Topic] = {}
+        for record in self._topics_journal.replay():
+            self._replay(record, topics)
+        self._topics_journal.replace(map(_record, topics.values()))
+        self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
+
+    def _replay(self, record: bytes, topics: dict[str, Topic]) -> None:
+        try:
+            change = json.loads(record)
+            name, partitions, replicas = change["name"], change["partitions"], change["replication_factor"]
+            settings = TopicSettings(**change["settings"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise Unreadable(f"journal topics holds {record[:100]!r}, which is no topic: {error}") from error
+        if partitions == 0:
+            topics.pop(name, None)
+        else:
+            topics[name] = self._placed(name, partitions, replicas, settings)
+
+    async def stop(self) -> None:
+        """Nobody was told of the start."""
+        self._views.close()
+
+    def _known_leader(self, at: TopicPartition) -> Partition:
+        return self.view().partition(at)
+
+    async def _find_leader(self, at: TopicPartition) -> Partition:
+        return self._known_leader(at)
+
+    def _group_home(self, group: str, view: ClusterView) -> int:
+        return group_home(group, self._brokers)
+
+    async def _create_topic(
+        self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
+    ) -> Creation:
+        topic = self._placed(name, partitions, replication_factor, settings)
+        if name in self.view().topics:
+            raise TopicExists(f"topic {name!r} exists")
+        self._topics_journal.append(_record(topic))
+        self._views.publish(topics={**self.view().topics, name: topic})
+        return Creation(topic, frozenset({self.me.id}))
+
+    async def _delete_topic(self, name: str) -> None:
+        self.view().topic(name)
+        self._topics_journal.append(_record(Topic(name, partitions=())))
+        self._offsets.forget_topic(name)
+        self._views.publish(topics={other: topic for other, topic in self.view().topics.items() if other != name})
+
+    async def _change_in_sync(self, at: TopicPartition, in_sync: frozenset[int], epoch: int) -> Partition:
+        raise Unsupported("static: the in-sync replicas are those of the config file and never change")
+
+    async def _resign(self, at: TopicPartition, epoch: int) -> Partition:
+        raise Unsupported("static: leadership follows from the config file and never passes on")
+
+    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        for at in offsets:
+            self.view().partition(at)
+        self._offsets.commit(group, offsets)
+
+    async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
+        return self._offsets.committed(group)
+
+    def _placed(self, name: str, partitions: int, replication_factor: int, settings: TopicSettings) -> Topic:
+        return Topic(name, place(name, partitions, replication_factor, self._brokers), settings)
+
+
+def _record(topic: Topic) -> bytes:
+    """A topic's line in the journal; one without partitions is a deleted topic."""
+    change = {
+        "name": topic.name,
+        "partitions": len(topic.partitions),
+        "replication_factor": len(topic.partitions[0].replicas) if topic.partitions else 0,
+        "settings": asdict(topic.settings),
+    }
+    return json.dumps(change).encode()

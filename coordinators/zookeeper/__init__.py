@@ -1,0 +1,1 @@
+"""Coordination through ZooKeeper, looked up on every request or watched. Kafka's tree, one session per broker."""

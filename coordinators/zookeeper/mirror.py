@@ -1,0 +1,233 @@
+"""What this broker has read of the tree, kept fresh by watches.
+
+A watch that fires marks its znode; so does everything at once after each reconnect (watches are lost with their
+connection) and at a slow interval (one that was lost otherwise is made good). `refresh` reads what is marked, and sets
+the next watch in the same request, so that no change can fall between.
+
+A znode that cannot be understood changes nothing: what was read of it before stays, and `faults` says what is wrong
+and where. So a damaged or vanished znode never makes a broker forget a topic, and with it the topic's messages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from coordinators.errors import CoordinationError, Unreadable
+from coordinators.model import NO_LEADER, Broker, Partition, Topic, TopicPartition, topic_name_fault
+from coordinators.zookeeper import znodes
+from coordinators.zookeeper.pipeline import together
+from coordinators.zookeeper.znodes import Place, StoredTopic, Tree, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from coordinators.zookeeper.requests import Node
+    from coordinators.zookeeper.session import Session
+
+KIND: Final = "refresh"
+_EVERYTHING: Final = frozenset({Where(Place.BROKERS), Where(Place.TOPICS), Where(Place.CONTROLLER)})
+_T = TypeVar("_T")
+
+
+class Mirror:
+    def __init__(self, session: Session, tree: Tree) -> None:
+        self._session = session
+        self._tree = tree
+        self._marked: set[Where] = set()
+        self.brokers: dict[int, Broker] = {}
+        self.topics: dict[str, Topic] = {}
+        self.versions: dict[TopicPartition, int] = {}  # of the states' znodes
+        self.controller = NO_LEADER
+        self.controller_owner = 0  # the session whose controller it is
+        self.faults: dict[str, Unreadable] = {}
+        self._names: set[str] = set()  # of topics, whether they are understood or not
+
+    # --- what must be read --------------------------------------------------------------------------------
+
+    @property
+    def stale(self) -> bool:
+        return bool(self._marked)
+
+    def mark(self, path: str) -> None:
+        """A watch fired."""
+        where = self._tree.where(path)
+        if where is not None:
+            self._marked.add(where)
+
+    def mark_all(self) -> None:
+        self._marked |= _EVERYTHING
+        self._marked.update(Where(Place.TOPIC, TopicPartition(name, -1)) for name in self._names)
+
+    async def refresh(self) -> None:
+        """Read what is marked. Raises `Unavailable`; it stays marked then."""
+        marked, self._marked = self._marked, set()
+        try:
+            await self._read(marked)
+        except CoordinationError:
+            self._marked |= marked
+            raise
+
+    async def _read(self, marked: Collection[Where]) -> None:
+        places = {where.place for where in marked}
+        if Place.BROKERS in places:
+            await self._read_brokers()
+        if Place.CONTROLLER in places:
+            await self._read_controller()
+        topics = {where.at.topic for where in marked if where.place is Place.TOPIC}
+        if Place.TOPICS in places:
+            topics |= await self._read_topic_names()
+        await together(self.read_topic(name) for name in sorted(topics))
+        states = [where.at for where in marked if where.place is Place.STATE and where.at.topic not in topics]
+        await together(self._read_state(at) for at in states)
+
+    # --- brokers and controller ---------------------------------------------------------------------------
+
+    async def _read_brokers(self) -> None:
+        names = await self._present(self._tree.brokers)
+        if names is None:
+            return
+        found = await together(map(self._read_broker, names))
+        self.brokers = {broker.id: broker for broker in found if broker is not None}
+
+    async def _read_broker(self, name: str) -> Broker | None:
+        """A live broker; None where it has just gone, or nobody could reach it by what it says."""
+        path = f"{self._tree.brokers}/{name}"
+        node = await self._session.get(KIND, path)
+        return node and self._understood(path, znodes.decode_broker, node.data, name)
+
+    async def _read_controller(self) -> None:
+        path = self._tree.controller
+        node = await self._session.get(KIND, path, watch=True)
+        self.controller, self.controller_owner = NO_LEADER, 0
+        if node is not None:
+            self.controller_owner = node.owner
+            found = self._understood(path, znodes.decode_controller, node.data)
+            self.controller = NO_LEADER if found is None else found
+
+    # --- topics -------------------------------------------------------------------------------------------
+
+    async def _read_topic_names(self) -> set[str]:
+        """Forget the topics that are gone; say which ones are new."""
+        path = self._tree.topics
+        before = set(self._names)  # what is made while the answer is under way is not in it, and not gone
+        names = await self._present(path)
+        if names is None:
+            return set()
+        found = {name for name in names if self._may_be_topic(f"{path}/{name}", name)}
+        for gone in before - found:
+            self.forget(gone)
+        return found - self._names
+
+    def _may_be_topic(self, path: str, name: str) -> bool:
+        """Says nothing of what stands in it: its faults stay."""
+        fault = topic_name_fault(name)
+        if fault is not None:
+            self.faults[path] = Unreadable(f"{path}: {fault}")
+        return fault is None
+
+    async def read_topic(self, name: str) -> None:
+        """Read one topic with all of its partitions."""
+        path = self._tree.topic(name)
+        node = await self._session.get(KIND, path, watch=True)
+        if node is None:
+            self._marked.add(Where(Place.TOPICS))
+            return
+        self._names.add(name)
+        stored = self._understood(path, znodes.decode_topic, node.data)
+        if stored is None:
+            return
+        ats = [TopicPartition(name, number) for number in range(len(stored.replicas))]
+        nodes = await together(self._session.get(KIND, self._tree.state(at), watch=True) for at in ats)
+        known = self.topics.get(name)
+        same_size = known is not None and len(known.partitions) == len(ats)
+        partitions = [
+            self._decoded(at, state, replicas) or (known.partitions[at.partition] if known and same_size else None)
+            for at, state, replicas in zip(ats, nodes, stored.replicas, strict=True)
+        ]
+        self._take_in(name, stored, [partition for partition in partitions if partition is not None])
+
+    def _take_in(self, name: str, stored: StoredTopic, partitions: list[Partition]) -> None:
+        """A topic of which a part cannot be understood, and never could, is not there for anybody yet."""
+        if len(partitions) == len(stored.replicas):
+            self.topics[name] = Topic(name, tuple(partitions), stored.settings)
+
+    async def _read_state(self, at: TopicPartition) -> None:
+        node = await self._session.get(KIND, self._tree.state(at), watch=True)
+        topic = self.topics.get(at.topic)
+        if topic is None or not 0 <= at.partition < len(topic.partitions):
+            return  # the topic's own watch is on its way
+        partition = self._decoded(at, node, topic.partitions[at.partition].replicas)
+        if partition is not None and node is not None:
+            self.put_state(at, partition, node.version)
+
+    def _decoded(self, at: TopicPartition, node: Node | None, replicas: tuple[int, ...]) -> Partition | None:
+        path = self._tree.state(at)
+        if node is None:
+            self.faults[path] = Unreadable(f"{path} is missing")
+            self._marked.add(Where(Place.TOPICS))  # most likely the topic is being deleted
+            return None
+        partition = self._understood(path, znodes.decode_state, node.data)
+        if partition is not None and partition.replicas != replicas:
+            self.faults[path] = Unreadable(f"{path}: replicas are {partition.replicas}, and {replicas} in the topic")
+            return None
+        if partition is not None:
+            self.versions[at] = node.version
+        return partition
+
+    # --- what this broker did itself ----------------------------------------------------------------------
+
+    def put_topic(self, topic: Topic) -> None:
+        """This broker has made the topic; its watches are set with the next refresh."""
+        self._names.add(topic.name)
+        self.topics[topic.name] = topic
+        self.versions.update({TopicPartition(topic.name, number): 0 for number in range(len(topic.partitions))})
+        self._marked.add(Where(Place.TOPIC, TopicPartition(topic.name, -1)))
+
+    def put_state(self, at: TopicPartition, partition: Partition, version: int) -> None:
+        """A partition as it is now. Should an older answer be under way, its watch fires and it is read again."""
+        topic = self.topics[at.topic]
+        partitions = list(topic.partitions)
+        partitions[at.partition] = partition
+        self.topics[at.topic] = Topic(topic.name, tuple(partitions), topic.settings)
+        self.versions[at] = version
+
+    def forget(self, name: str) -> None:
+        """A topic is gone."""
+        self._names.discard(name)
+        topic = self.topics.pop(name, None)
+        for number in range(len(topic.partitions) if topic else 0):
+            self.versions.pop(TopicPartition(name, number), None)
+        below = f"{self._tree.topic(name)}/"
+        for path in [path for path in self.faults if path.startswith(below) or path == below[:-1]]:
+            del self.faults[path]
+
+    def partitions(self) -> Iterable[tuple[TopicPartition, Partition]]:
+        """Those that are understood."""
+        for topic in self.topics.values():
+            for number, partition in enumerate(topic.partitions):
+                at = TopicPartition(topic.name, number)
+                if self._tree.state(at) not in self.faults:
+                    yield at, partition
+
+    # --- faults -------------------------------------------------------------------------------------------
+
+    def _understood(self, path: str, decode: Callable[..., _T], *arguments: object) -> _T | None:
+        try:
+            found = decode(path, *arguments)
+        except Unreadable as fault:
+            self.faults[path] = fault
+            return None
+        self.faults.pop(path, None)
+        return found
+
+    async def _present(self, folder: str) -> list[str] | None:
+        """Names of a folder's children, with what was wrong with those that are gone forgotten."""
+        names = await self._session.children(KIND, folder, watch=True)
+        if names is None:
+            self.faults[folder] = Unreadable(f"{folder} is missing")
+            return None
+        there = {folder + "/" + name for name in names}
+        gone = [path for path in self.faults if path.rpartition("/")[0] == folder and path not in there]
+        for path in [*gone, folder]:
+            self.faults.pop(path, None)
+        return names

@@ -1,0 +1,22 @@
+"""For all tests: examples take the time that a busy machine needs, and no process is left behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from tests.integration.processes.running import alive, descendants
+
+settings.register_profile("here", deadline=None, print_blob=True)
+settings.load_profile("here")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left_running() -> Iterator[None]:
+    before = descendants(os.getpid())
+    yield
+    left = {pid for pid in descendants(os.getpid()) - before if alive(pid)}
+    assert not left, f"tests left processes behind: {left}"

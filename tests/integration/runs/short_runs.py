@@ -1,0 +1,101 @@
+"""Runs for tests: tiny, real, in this process or as a command of their own.
+
+`python -m tests.integration.runs.short_runs ARGUMENTS` is `brokerlab ARGUMENTS` without calibration trials, each of
+which costs the life of a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from tests.unit.spec.files import text
+from tests.unit.workloads.plans import plan, without_calibration
+from workloads import plan as planning
+from workloads.__main__ import main
+from workloads.plan import Plan, Trial
+from workloads.progress import PlainProgress
+from workloads.results import TRIALS, ResultsFolder
+from workloads.runner import Finished, Run, Summary
+
+# Two quick cells and two that take about a second each way, so that something can happen in them.
+EXPERIMENTS = "experiments: {one: {message_size: 32B, batch_size: 10, mode: [split, streaming], rate: [max, 200]}}"
+PROFILE = "{experiments: one, messages: 200, tries: 1}"
+SETTINGS = "trials: {warmup: 0, seed: 1, timeout_s: 30}"
+STATIC = "architectures: {static: {coordinator: static}}"
+
+PLAN = plan(experiments=EXPERIMENTS, profile=PROFILE, trials=SETTINGS)
+ONE_TRIAL = plan(experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: split}}", profile=PROFILE)
+QUICK = plan(
+    experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: [split, streaming]}}", profile=PROFILE
+)
+
+
+class Hooks(PlainProgress):
+    """Progress that lets a test do something when a trial begins."""
+
+    def __init__(self, at_begin: Callable[[Trial], None] = lambda _: None) -> None:
+        self._at_begin = at_begin
+        self.ended: list[tuple[str, Finished]] = []
+
+    def trial_begins(self, trial: Trial) -> None:
+        self._at_begin(trial)
+
+    def trial_ends(self, trial: Trial, finished: Finished) -> None:
+        self.ended.append((trial.id, finished))
+        super().trial_ends(trial, finished)
+
+
+def run_here(folder: Path, of: Plan = PLAN, hooks: Hooks | None = None) -> Summary:
+    """Run a plan in this process, to its end."""
+    return asyncio.run(Run(of, ResultsFolder(folder), hooks or Hooks()).run())
+
+
+def ids(of: Plan = PLAN) -> set[str]:
+    return {trial.id for trial in of.trials if trial.kind != "warmup"}
+
+
+def rows(folder: Path) -> dict[str, dict[str, Any]]:
+    """Trial id -> its row."""
+    return {row["trial_id"]: row for row in pq.read_table(folder / TRIALS).to_pylist()}
+
+
+def spec_file(folder: Path, **pieces: str) -> Path:
+    """A spec for the command line; the plan is PLAN's unless `pieces` say otherwise."""
+    parts = {"experiments": EXPERIMENTS, "profiles": f"profiles: {{steady: {PROFILE}}}", "trials": SETTINGS}
+    path = folder / "experiments.yaml"
+    path.write_text(text(**{"architectures": STATIC, **parts, **pieces}))
+    return path
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-W", "error", "-m", "tests.integration.runs.short_runs", *map(str, arguments)]
+
+
+def run_command(spec: Path, out: Path) -> list[str]:
+    return command("run", spec, "--out", out, "--no-analysis")
+
+
+def started(words: Sequence[str], environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """A command whose lines can be read while it runs."""
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+        env=None if environment is None else {**os.environ, **environment},
+    )  # fmt: skip
+
+
+def _main() -> int:
+    resolve = planning.resolve
+    vars(planning)["resolve"] = lambda *arguments: without_calibration(resolve(*arguments))
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -1,0 +1,158 @@
+"""What the architectures ask of others on the way of a message: the numbers that the experiments compare."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import grpc.aio
+import pytest
+
+from brokers.rpc import brokerlab_pb2 as pb
+from brokers.rpc.brokerlab_pb2_grpc import AdminStub, DataStub
+from coordinators.model import Committed, TopicPartition
+from coordinators.zookeeper.requests import Check, Create, Delete, Write
+from tests.contract.backend import asynchronous
+from tests.integration.zookeeper.brokers import group, led
+from workloads.cluster import Cluster
+from workloads.settings import Architecture, ClusterSettings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from coordinators.zookeeper.coordinator import ZooKeeperCoordinator
+    from tests.contract.servers import Server
+    from tests.integration.zookeeper.proxy import Proxy
+
+pytestmark = pytest.mark.java
+AT = TopicPartition("orders", 0)
+MESSAGES = 30_000
+BATCH = 20
+REQUESTS = MESSAGES // BATCH
+
+
+@asynchronous
+async def test_lookup_asks_once_for_each_request_and_watch_never(server: Server) -> None:
+    async with group(server.address) as brokers:
+        asks, watches = await brokers.start(1, metadata="lookup"), await brokers.start(2)
+        await asks.create_topic("orders", 1, 1)
+        for coordinator in (asks, watches):
+            await led(coordinator, AT)  # warm-up
+        before = [coordinator.meter.snapshot().get("lookup", (0, 0, 0))[0] for coordinator in (asks, watches)]
+        for _ in range(100):
+            await led(asks, AT)
+            await led(watches, AT)
+        after = [coordinator.meter.snapshot().get("lookup", (0, 0, 0))[0] for coordinator in (asks, watches)]
+        assert [later - earlier for earlier, later in zip(before, after, strict=True)] == [100, 0]
+
+
+@asynchronous
+async def test_every_commit_is_a_write_and_those_at_an_interval_are_written_together(server: Server) -> None:
+    async with group(server.address) as brokers:
+        each = await brokers.start(1)
+        await each.create_topic("orders", 1, 1)
+        await each.commit_offsets("readers", {AT: Committed(0)})
+        assert await commits(each, 100) == 100
+    async with group(server.address) as brokers:
+        together = await brokers.start(1, offsets="interval", offsets_interval_ms=3_600_000)
+        await together.create_topic("orders", 1, 1)
+        await together.commit_offsets("readers", {AT: Committed(0)})
+        await together._offsets.flush()
+        assert await commits(together, 100) == 0
+        before = together.meter.of("commit").requests
+        await together._offsets.flush()
+        assert together.meter.of("commit").requests - before == 1
+
+
+async def commits(coordinator: ZooKeeperCoordinator, number: int) -> int:
+    """The requests that so many commits cost."""
+    before = coordinator.meter.of("commit").requests
+    for offset in range(number):
+        await coordinator.commit_offsets("readers", {AT: Committed(offset)})
+    return coordinator.meter.of("commit").requests - before
+
+
+@asynchronous
+async def test_the_bytes_that_are_counted_are_those_on_the_wire(server: Server, proxy: Proxy) -> None:
+    async with group(server.address) as brokers:
+        coordinator = await brokers.start(1, connect=proxy.address, metadata="lookup", session_timeout_ms=20_000)
+        await coordinator.create_topic("orders", 3, 1)
+        await coordinator.commit_offsets("readers", {AT: Committed(0, metadata="m")})
+        await coordinator._session.sync("settle", brokers.tree.topics)
+        counted, carried = total_bytes(coordinator), proxy.carried_bytes
+        for number in range(20):
+            await led(coordinator, AT)
+            await coordinator.commit_offsets("readers", {AT: Committed(number, metadata="m")})
+            await coordinator.committed_offsets("readers")
+            await coordinator._session.sync("test", brokers.tree.topics)
+            await coordinator._session.children("test", brokers.tree.topics)
+            path = f"{brokers.chroot}/scratch"
+            await coordinator._session.commit(
+                "test", Create(path, b"data"), Write(path, b"more"), Check(path), Delete(path)
+            )
+        assert total_bytes(coordinator) - counted == proxy.carried_bytes - carried
+
+
+def total_bytes(coordinator: ZooKeeperCoordinator) -> int:
+    return sum(size for _, size, _ in coordinator.meter.snapshot().values())
+
+
+# --- real brokers ----------------------------------------------------------------------------------------------------
+
+ARCHITECTURES = [
+    (Architecture("static", "static"), 0),
+    (Architecture("zookeeper", "zookeeper", "lookup", "every_commit"), REQUESTS),
+    (Architecture("zookeeper-watch", "zookeeper", "watch", "interval", 1_000), 0),
+]
+
+
+@pytest.mark.parametrize(("architecture", "lookups"), ARCHITECTURES, ids=[row[0].name for row in ARCHITECTURES])
+@asynchronous
+async def test_requests_for_coordination_that_thirty_thousand_messages_cost(
+    architecture: Architecture, lookups: int, tmp_path: Path
+) -> None:
+    async with running(architecture, tmp_path) as addresses:
+        leader = await with_topic(addresses)
+        before = await coordination(leader)
+        answers = [answer async for answer in DataStub(leader).ProduceStream(produced())]
+        assert [answer.error.code for answer in answers] == [pb.OK] * REQUESTS
+        after = await coordination(leader)
+        assert after.get("lookup", 0) - before.get("lookup", 0) == lookups
+        assert {kind for kind in after if after[kind] > before.get(kind, 0)} <= {"lookup", "heartbeat", "refresh"}
+
+
+@asynccontextmanager
+async def running(architecture: Architecture, folder: Path) -> AsyncIterator[list[str]]:
+    settings = ClusterSettings(
+        brokers=3, partitions=1, replication_factor=1, acks=1, fsync="never", fsync_interval_ms=None
+    )
+    cluster = Cluster(architecture, settings, folder / "cluster", folder / "logs")
+    try:
+        await cluster.start()
+        yield cluster.rpc_addresses
+    finally:
+        await cluster.stop()
+
+
+async def with_topic(addresses: list[str]) -> grpc.aio.Channel:
+    """Make the topic wherever it is not known by then; the way to its leader."""
+    channels = {number: grpc.aio.insecure_channel(address) for number, address in enumerate(addresses, start=1)}
+    known: set[int] = set()
+    for number, channel in channels.items():
+        if number not in known:
+            request = pb.CreateTopicRequest(name=AT.topic, partitions=1, replication_factor=1)
+            answer = await AdminStub(channel).CreateTopic(request)
+            known |= set(answer.known_to)
+    return channels[answer.topic.partitions[0].leader]
+
+
+async def produced() -> AsyncIterator[pb.ProduceRequest]:
+    records = [pb.Record(value=b"x" * 32)] * BATCH
+    for _ in range(REQUESTS):
+        yield pb.ProduceRequest(topic=AT.topic, partition=0, acks=1, records=records)
+
+
+async def coordination(leader: grpc.aio.Channel) -> Mapping[str, int]:
+    statistics = await AdminStub(leader).Statistics(pb.StatisticsRequest())
+    return {row.operation: row.count for row in statistics.coordination}

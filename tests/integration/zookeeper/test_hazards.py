@@ -1,0 +1,333 @@
+"""The hazards of coordination through ZooKeeper (docs/coordination.md), by their numbers there. Each test names the
+defence that it fails without. Hazard 4, the disk that is full, is the log's and the journal's (tests/unit/log)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coordinators.errors import CoordinationError, StaleEpoch, Unavailable
+from coordinators.model import TopicPartition
+from coordinators.zookeeper import session as session_module
+from coordinators.zookeeper import znodes
+from coordinators.zookeeper.requests import Delete, Write
+from tests.contract.backend import WITHIN_S, addressed, asynchronous, eventually, until
+from tests.contract.backends.zookeeper import end_session
+from tests.integration.zookeeper.brokers import Clock, group, knows, led
+
+if TYPE_CHECKING:
+    from coordinators.zookeeper.coordinator import ZooKeeperCoordinator
+    from tests.contract.servers import Server
+    from tests.integration.zookeeper.proxy import Proxy
+
+pytestmark = pytest.mark.java
+AT = TopicPartition("orders", 0)
+
+
+async def refused(coordinator: ZooKeeperCoordinator) -> None:
+    """Return when the broker says of itself that it leads no more."""
+    await eventually(lambda: not leading(coordinator))
+
+
+def leading(coordinator: ZooKeeperCoordinator) -> bool:
+    try:
+        coordinator.known_leader(AT)
+    except Unavailable:
+        return False
+    return True
+
+
+def abandon(coordinator: ZooKeeperCoordinator) -> None:
+    """SIGKILL, as the server sees it: the connection breaks and the session goes on until its timeout."""
+    coordinator._session._handler.abort()
+
+
+# --- 1: kazoo's state is not a lease ---------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_1_a_leader_that_is_cut_off_stops_before_its_place_is_given_away_while_kazoo_says_connected(
+    server: Server, proxy: Proxy
+) -> None:
+    """Defence: `Session.lease_ends`, anchored at the sending of the last request that was answered."""
+    async with group(server.address) as brokers:
+        leader = await brokers.start(1, connect=proxy.address)
+        await leader.create_topic("orders", 1, 1)
+        observer = await brokers.start(2)
+        proxy.silence()
+        busy = asyncio.create_task(_keep_asking(leader))
+        await refused(leader)
+        assert leader._session._client.connected, "kazoo knows of nothing: a client that sends does not ping"
+        assert 1 in observer.view().brokers, "the server has not given its place away yet"
+        busy.cancel()
+
+
+async def _keep_asking(coordinator: ZooKeeperCoordinator) -> None:
+    """The traffic that keeps kazoo from pinging."""
+    unanswered = set()
+    while True:
+        unanswered.add(asyncio.create_task(_ask(coordinator)))
+        await asyncio.sleep(0.02)
+
+
+async def _ask(coordinator: ZooKeeperCoordinator) -> None:
+    with contextlib.suppress(CoordinationError):
+        await coordinator._session.get("test", coordinator._tree.controller)
+
+
+@asynchronous
+async def test_1_an_idle_broker_keeps_its_lease(server: Server) -> None:
+    """Defence: the heartbeat, for kazoo does not tell of its own pings."""
+    async with group(server.address) as brokers:
+        leader = await brokers.start(1)
+        at_first = leader.lease_ends
+        await eventually(lambda: leader.lease_ends > at_first + leader._session.lease_s / 2)
+
+
+# --- 2: a correct lease is not enough --------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_2_a_process_that_was_stopped_leads_no_more_though_kazoo_has_not_noticed(server: Server) -> None:
+    """Defence: the lease is compared with the clock at each use, and not ended by an event."""
+    clock = Clock()
+    async with group(server.address) as brokers:
+        leader = await brokers.start(1, clock=clock)
+        await leader.create_topic("orders", 1, 1)
+        assert leader.known_leader(AT) is not None
+        clock.jump(12)
+        assert leader._session._client.connected
+        with pytest.raises(Unavailable):
+            leader.known_leader(AT)
+        with pytest.raises(Unavailable):
+            await leader.change_in_sync(AT, {1}, 0)
+
+
+@asynchronous
+async def test_2_a_leader_that_was_replaced_changes_nothing_at_its_old_epoch(server: Server) -> None:
+    """Defence: the epoch is compared, and the state written at the version that was read."""
+    async with group(server.address) as brokers:
+        first, second = await brokers.start(1), await brokers.start(2)
+        creation = await first.create_topic("orders", 1, 2)
+        before = creation.topic.partitions[0]
+        old, heir = (first, second) if before.leader == 1 else (second, first)
+        await asyncio.to_thread(end_session, server.address, old._session._client.client_id)
+        for broker in (heir, old):
+            await until(broker, lambda view: "orders" in view.topics and view.partition(AT).leader == heir.me.id)
+        await eventually(lambda: leading(old))
+        with pytest.raises(StaleEpoch):
+            await old.change_in_sync(AT, {1, 2}, before.epoch)
+        assert (await led(heir, AT)).in_sync == (heir.me.id,)
+
+
+@asynchronous
+async def test_2_a_state_that_changed_after_it_was_read_is_not_written_over(server: Server) -> None:
+    """Defence: the version check of the write; the decision is made again on what is there by then."""
+    async with group(server.address) as brokers:
+        leader = await brokers.start(1)
+        creation = await leader.create_topic("orders", 1, 1)
+        meddler = await brokers.session()
+        path = brokers.tree.state(AT)
+        newer = replace(creation.topic.partitions[0], epoch=5)
+        read = leader._session.get
+
+        async def read_and_lose_the_race(kind: str, where: str, **more: bool) -> object:
+            node = await read(kind, where, **more)
+            if kind == "change_in_sync":
+                await meddler.commit("test", Write(path, znodes.encode_state(newer)))
+                leader._session.get = read  # type: ignore[method-assign]
+            return node
+
+        leader._session.get = read_and_lose_the_race  # type: ignore[method-assign, assignment]
+        with pytest.raises(StaleEpoch):
+            await leader.change_in_sync(AT, {1}, 0)
+        node = await meddler.get("test", path)
+        assert node is not None
+        assert znodes.decode_state(path, node.data) == newer
+
+
+@asynchronous
+async def test_2_a_controller_that_was_replaced_passes_nothing_on(server: Server) -> None:
+    """Defence: each of its transactions checks /controller_epoch."""
+    async with group(server.address) as brokers:
+        controller = await brokers.start(1)
+        creation = await controller.create_topic("orders", 1, 1)
+        await until(controller, lambda view: view.controller == 1)
+        meddler = await brokers.session()
+        await meddler.commit("test", Write(brokers.tree.controller_epoch, b"7"))
+        before = creation.topic.partitions[0]
+        await controller._controller._change(AT, replace(before, epoch=1))
+        node = await meddler.get("test", brokers.tree.state(AT))
+        assert node is not None
+        assert znodes.decode_state("", node.data) == before
+
+
+# --- 3: kazoo's reconnect backoff expires healthy brokers ------------------------------------------------------------
+
+
+@asynchronous
+async def test_3_the_pause_between_two_attempts_to_reconnect_never_grows(
+    server: Server, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defence: `connection_retry` with a backoff of 1. kazoo's own doubles up to a minute."""
+    pauses: list[float] = [0.0]
+    enough = Event()
+    attempts_max = 60
+
+    def sleep(seconds: float) -> None:
+        pauses[-1] += seconds
+
+    connect = session_module._Handler.create_connection
+
+    def counted(self: session_module._Handler, *arguments: object, **named: object) -> object:
+        pauses.append(0.0)
+        if len(pauses) > attempts_max:
+            enough.set()
+            Event().wait(0.001)
+        return connect(self, *arguments, **named)
+
+    monkeypatch.setattr(session_module._Handler, "sleep_func", staticmethod(sleep))
+    monkeypatch.setattr(session_module._Handler, "create_connection", counted)
+    async with group(server.address) as brokers:
+        await brokers.start(1, connect=proxy.address)
+        proxy.cut()
+        assert await asyncio.to_thread(enough.wait, WITHIN_S)
+        proxy.heal()
+    assert max(pauses) <= session_module.RECONNECT_DELAY_MAX_S
+
+
+# --- 5: a restarting broker finds its own ghost ----------------------------------------------------------------------
+
+
+@asynchronous
+async def test_5_a_broker_that_restarts_replaces_its_own_ghost_and_outlives_it(server: Server) -> None:
+    """Defence: the owner of the znode that is there is compared with the sessions that were this broker's. Were
+    NodeExists taken for success, the registration would go with the old session."""
+    async with group(server.address) as brokers:
+        before = await brokers.start(1)
+        ghost = before._session._client.client_id
+        abandon(before)
+        after = await brokers.start(1)
+        await asyncio.to_thread(end_session, server.address, ghost)
+        looker = await brokers.session()
+        node = await looker.get("test", brokers.tree.broker(1))
+        assert node is not None
+        assert node.owner == after._session.id != ghost[0]
+
+
+@asynchronous
+async def test_5_a_broker_waits_for_the_ghost_of_another_that_had_its_id(server: Server) -> None:
+    """Defence: what exists with another's session is neither success nor refusal before its time is over."""
+    async with group(server.address) as brokers:
+        before = await brokers.start(1)
+        abandon(before)
+        replacement = replace(addressed(1), kafka_port=19_001, rpc_port=19_002)
+        after = await brokers.start(replacement)
+        assert after.view().brokers == {1: replacement}
+
+
+@asynchronous
+async def test_5_a_broker_whose_registration_is_taken_away_leads_nothing_until_it_is_back(server: Server) -> None:
+    """Defence: a heartbeat reads the registration, and a view without oneself ends the lease."""
+    async with group(server.address) as brokers:
+        leader = await brokers.start(1)
+        await leader.create_topic("orders", 1, 1)
+        meddler = await brokers.session()
+        await meddler.commit("test", Delete(brokers.tree.broker(1)))
+        await refused(leader)
+        await eventually(lambda: leading(leader))
+        assert await meddler.get("test", brokers.tree.broker(1)) is not None
+
+
+# --- 6: watches are lost ---------------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_6_what_happened_while_the_connection_was_broken_is_seen_after_it(server: Server, proxy: Proxy) -> None:
+    """Defence: everything is read again after each reconnect."""
+    async with group(server.address) as brokers:
+        broken, whole = await brokers.start(1, connect=proxy.address), await brokers.start(2)
+        proxy.cut()
+        await whole.create_topic("orders", 1, 1)
+        proxy.heal()
+        await knows(broken, "orders")
+
+
+@asynchronous
+async def test_6_a_watch_that_never_fired_is_made_good_at_the_slow_interval(server: Server) -> None:
+    """Defence: everything is read again at an interval."""
+    async with group(server.address) as brokers:
+        deaf, other = await brokers.start(1, reread_s=0.1), await brokers.start(2)
+        await until(deaf, lambda view: 2 in view.brokers)
+        deaf._session._on_watch = lambda path: None
+        await other.create_topic("orders", 1, 1)
+        await knows(deaf, "orders")
+
+
+# --- 7: a listener that blocks hangs the client ----------------------------------------------------------------------
+
+
+@asynchronous
+async def test_7_kazoo_reconnects_while_the_event_loop_is_busy(server: Server, proxy: Proxy) -> None:
+    """Defence: kazoo's thread puts into an inbox and goes on. Were it to wait for the loop, it would hang here."""
+    async with group(server.address) as brokers:
+        coordinator = await brokers.start(1, connect=proxy.address)
+        made = proxy.connections
+        proxy.cut()
+        proxy.heal()
+        _block_until_reconnected(coordinator, proxy, made)
+        await coordinator.create_topic("orders", 1, 1)
+
+
+def _block_until_reconnected(coordinator: ZooKeeperCoordinator, proxy: Proxy, made: int) -> None:
+    """Without a turn of the event loop."""
+    pause = Event()
+    for _ in range(2_000):
+        if proxy.connections > made and coordinator._session._client.connected:
+            return
+        pause.wait(0.005)
+    raise AssertionError("kazoo has not reconnected: its thread hangs")
+
+
+# --- the rest of the matrix ------------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_a_session_that_is_ended_by_force_is_followed_by_a_new_one_with_everything(server: Server) -> None:
+    """Registered once, watches set again, and nothing led in between."""
+    async with group(server.address) as brokers:
+        victim, other = await brokers.start(1), await brokers.start(2)
+        await until(victim, lambda view: 2 in view.brokers)
+        old = victim._session.id
+        await asyncio.to_thread(end_session, server.address, victim._session._client.client_id)
+        await until(other, lambda view: 1 not in view.brokers)
+        await until(other, lambda view: 1 in view.brokers)
+        assert victim._session.id != old
+        await other.create_topic("orders", 2, 2)
+        await knows(victim, "orders")
+
+
+@asynchronous
+async def test_a_silence_shorter_than_the_lease_costs_nothing_but_the_wait(server: Server, proxy: Proxy) -> None:
+    async with group(server.address) as brokers:
+        coordinator = await brokers.start(1, connect=proxy.address, metadata="lookup", session_timeout_ms=20_000)
+        await coordinator.create_topic("orders", 1, 1)
+        session_id = coordinator._session.id
+        proxy.silence()
+        asking = asyncio.create_task(_led(coordinator))
+        await asyncio.sleep(0)
+        proxy.heal()
+        with contextlib.suppress(Unavailable):
+            await asking
+        await eventually(lambda: coordinator._session.connected)
+        assert (await led(coordinator, AT)).leader == 1
+        assert coordinator._session.id == session_id
+
+
+async def _led(coordinator: ZooKeeperCoordinator) -> object:
+    return await led(coordinator, AT)

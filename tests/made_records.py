@@ -1,0 +1,263 @@
+"""Synthetic raw records with known answers, written by `workloads.results` as a run would write them.
+
+`python -m tests.made_records DIR` makes a whole run: four architectures, fourteen cells, three blocks.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from workloads import results
+
+ARCHITECTURES = ("zookeeper", "zookeeper-watch", "dsbs", "static")
+SPEC_HASH = "made"
+START_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTrial:
+    """One trial: what it was, and the two windows that its request rows will have."""
+
+    architecture: str
+    production_s: float = 1.0
+    consumption_s: float = 1.0
+    message_size: int = 8
+    batch_size: int = 20
+    mode: str = "split"
+    others: str = ""
+    try_: int = 1
+    kind: str = "measured"
+    messages: int = 30_000
+    rows: int = 3
+    name: str = ""
+    columns: Mapping[str, Any] = field(default_factory=dict)  # overrides of the trial's row
+
+    @property
+    def cell(self) -> str:
+        axes = f"message_size={self.message_size},batch_size={self.batch_size},mode={self.mode}"
+        return f"{axes},{self.others}" if self.others else axes
+
+    @property
+    def trial_id(self) -> str:
+        return self.name or f"{self.cell}/{self.architecture}/{self.try_}"
+
+
+def window_s(rps: float, messages: int = 30_000) -> float:
+    """The window that gives `messages` at this rate."""
+    return messages / rps
+
+
+def trial_row(made: MadeTrial) -> dict[str, Any]:
+    """The row in trials/; every cost is so many microseconds or operations a message, by architecture."""
+    n = made.messages
+    row: dict[str, Any] = {
+        "schema_version": results.SCHEMA_VERSION,
+        "spec_hash": SPEC_HASH,
+        "trial_id": made.trial_id,
+        "kind": made.kind,
+        "cell": made.cell,
+        "experiments": ["made"],
+        "architecture": made.architecture,
+        "architecture_rank": ARCHITECTURES.index(made.architecture) if made.architecture in ARCHITECTURES else 9,
+        "try": made.try_,
+        "position": made.try_,
+        "mode": made.mode,
+        "message_size": made.message_size,
+        "batch_size": made.batch_size,
+        "driver": "kafka",
+        "brokers": 3,
+        "partitions": 3,
+        "replication_factor": 1,
+        "acks": 1,
+        "fsync": "never",
+        "producers": 1,
+        "consumers": 1,
+        "commit": "every_batch",
+        "fetch": "batch",
+        "rate": None,
+        "messages": n,
+        "sent": n,
+        "acknowledged": n,
+        "stored": n,
+        "consumed": n,
+        "create_topic_s": 0.02,
+        "connect_s": 0.01,
+        "join_s": 0.3,
+        "verdict": "valid",
+        "reason": "",
+        "resources": list(_resources(made)),
+        "coordination": list(_coordination(made)),
+        "broker_requests": list(_broker_requests(made)),
+    }
+    return row | dict(made.columns)
+
+
+def _windows(made: MadeTrial) -> list[tuple[str, tuple[str, ...], float]]:
+    """Name, clients at work and length: streaming has one window in which both are."""
+    if made.mode == "streaming":
+        return [("both", ("producer", "consumer"), max(made.production_s, made.consumption_s))]
+    return [("production", ("producer",), made.production_s), ("consumption", ("consumer",), made.consumption_s)]
+
+
+def _resources(made: MadeTrial) -> Iterable[dict[str, Any]]:
+    for window, clients, wall_s in _windows(made):
+        processes = [(client, f"{client}-0", 4.0) for client in clients] + [("broker", "broker-1", 1.0)]
+        for role, node, us_a_message in processes:
+            cpu_s = made.messages * us_a_message / 1e6
+            yield {
+                "role": role,
+                "node": node,
+                "window": window,
+                "wall_s": wall_s,
+                "cpu_user_s": cpu_s * 0.75,
+                "cpu_system_s": cpu_s * 0.25,
+                "rss_max_bytes": 64 << 20,
+                "written_bytes": made.messages * made.message_size,
+            }
+
+
+def _coordination(made: MadeTrial) -> Iterable[dict[str, Any]]:
+    operations = {"zookeeper": ("lookup", "commit"), "zookeeper-watch": ("commit",), "dsbs": ("push",)}
+    requests = made.messages // made.batch_size
+    for window, _, _ in _windows(made):
+        for operation in operations.get(made.architecture, ()):
+            count = requests if made.architecture == "zookeeper" else 1
+            yield {
+                "node": "broker-1",
+                "window": window,
+                "operation": operation,
+                "count": count,
+                "bytes": count * 100,
+                "wait_s": count * 0.0005,
+            }
+
+
+def _broker_requests(made: MadeTrial) -> Iterable[dict[str, Any]]:
+    for window, clients, _ in _windows(made):
+        for client in clients:
+            yield {
+                "node": "broker-1",
+                "window": window,
+                "operation": "produce" if client == "producer" else "fetch",
+                "requests": made.messages // made.batch_size,
+                "messages": made.messages,
+                "bytes": made.messages * made.message_size,
+            }
+
+
+def request_table(made: MadeTrial) -> pa.Table:
+    """`rows` requests for each role, evenly spaced, the first sent and the last done at the ends of the window."""
+    windows = (("producer", made.production_s), ("consumer", made.consumption_s))
+    return pa.concat_tables([_role_table(made, client, wall_s) for client, wall_s in windows])
+
+
+def _role_table(made: MadeTrial, role: str, wall_s: float) -> pa.Table:
+    rows, window_ns = made.rows, round(wall_s * 1e9)
+    step = window_ns // rows
+    sent = START_NS + np.arange(rows, dtype=np.int64) * step
+    spread = np.random.default_rng(made.try_).lognormal(np.log(max(step, 2) / 4), 0.5, rows)
+    done = sent + np.clip(spread.astype(np.int64), 1, max(step, 1))
+    done[-1] = START_NS + window_ns
+    messages = np.full(rows, made.messages // rows, dtype=np.int64)
+    messages[-1] += made.messages - messages.sum()
+    requests = max(1, made.messages // made.batch_size // rows)
+    took = [results.bucket_of(int(ns)) for ns in done - sent]
+    columns = {
+        "trial_id": [made.trial_id] * rows,
+        "role": [role] * rows,
+        "client": np.zeros(rows, np.int32),
+        "partition": (np.arange(rows) % 3).astype(np.int32),
+        "requests": np.full(rows, requests, np.int32),
+        "messages": messages,
+        "bytes": messages * made.message_size,
+        "sent_ns": sent,
+        "done_ns": done,
+        "status": ["ok"] * rows,
+        # A slice of several requests brings a histogram: here, as if all of them had taken as long.
+        "latency_index": [[bucket] for bucket in took] if requests > 1 else [[]] * rows,
+        "latency_count": [[requests]] * rows if requests > 1 else [[]] * rows,
+    }
+    return pa.table(columns, schema=results.request_schema())
+
+
+def latency_rows(made: MadeTrial) -> list[dict[str, Any]]:
+    """End to end: half of the messages after 1 ms, all but one in a hundred by 2 ms, the last at 10 ms."""
+    n = made.messages
+    counts = {1_000_000: n // 2, 2_000_000: n - n // 2 - n // 100, 10_000_000: n // 100}
+    return [
+        {
+            "trial_id": made.trial_id,
+            "client": 0,
+            "kind": "end_to_end",
+            "latency_index": [results.bucket_of(ns) for ns in counts],
+            "latency_count": list(counts.values()),
+        }
+    ]
+
+
+def write(folder: Path, trials: Iterable[MadeTrial]) -> Path:
+    """Write these trials as a run's raw records, and return the folder."""
+    into = results.ResultsFolder(folder)
+    for made in trials:
+        into.write_trial(trial_row(made), request_table(made), latency_rows(made))
+    return folder
+
+
+def calibrations(tries: int, spread: float = 1.0) -> list[MadeTrial]:
+    """The two calibration trials of every block, the second slower by `spread`."""
+    return [
+        MadeTrial(
+            "static",
+            production_s=1.0 * (spread if place == "close" else 1),
+            try_=number,
+            kind="calibration",
+            name=f"calibration/{number}/{place}",
+        )
+        for number in range(1, tries + 1)
+        for place in ("open", "close")
+    ]
+
+
+def whole_run(rows: int = 2_000, tries: int = 3, seed: int = 2017) -> list[MadeTrial]:
+    """The steady profile's cells for every architecture, with a speed for each and 3 % of noise."""
+    noise = random.Random(seed)
+    speed = {"zookeeper": 0.25, "zookeeper-watch": 0.9, "dsbs": 0.93, "static": 1.0}
+    axes = [(size, 20) for size in (8, 16, 32, 64, 128)] + [(32, 1), (32, 50)]
+    made = calibrations(tries)
+    for number in range(1, tries + 1):
+        for architecture in ARCHITECTURES:
+            for size, batch in axes:
+                for mode in ("split", "streaming"):
+                    rps = 400_000 * (1 - size / 400) * batch**0.6 / 6 * speed[architecture]
+                    rps *= 0.8 if mode == "streaming" else 1
+                    made.append(
+                        MadeTrial(
+                            architecture,
+                            production_s=noise.gauss(1, 0.03),
+                            consumption_s=noise.gauss(0.8, 0.03),
+                            message_size=size,
+                            batch_size=batch,
+                            mode=mode,
+                            try_=number,
+                            messages=round(rps),
+                            rows=rows,
+                        )
+                    )
+    return made
+
+
+def main(arguments: Sequence[str]) -> None:
+    folder = Path(arguments[0])
+    write(folder, whole_run(rows=int(arguments[1]) if len(arguments) > 1 else 2_000))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,84 @@
+"""What the fake can do beyond the contract's suite: the faults that it plays at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinators.errors import OutcomeUnknown, StaleEpoch, Unavailable
+from coordinators.memory import MemoryCluster, MemoryCoordinator
+from coordinators.model import Committed, TopicPartition
+from tests.contract.backend import addressed, asynchronous
+
+AT = TopicPartition("orders", 0)
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def started(cluster: MemoryCluster) -> dict[int, MemoryCoordinator]:
+    brokers = {number: MemoryCoordinator(addressed(number), cluster) for number in (1, 2, 3)}
+    for broker in brokers.values():
+        await broker.start()
+    return brokers
+
+
+@asynchronous
+async def test_a_broker_that_is_cut_off_leads_until_its_lease_ends() -> None:
+    clock = Clock()
+    cluster = MemoryCluster(clock=clock, lease_s=5)
+    brokers = await started(cluster)
+    leader = brokers[(await brokers[1].create_topic("orders", 1, 3)).topic.partitions[0].leader]
+    clock.now_s = 100
+    cluster.cut_off(leader.me.id)
+    clock.now_s = 104.9
+    assert leader.known_leader(AT) is not None
+    clock.now_s = 105
+    with pytest.raises(Unavailable):
+        leader.known_leader(AT)
+
+
+@asynchronous
+async def test_a_broker_that_is_cut_off_changes_nothing_and_learns_nothing() -> None:
+    cluster = MemoryCluster()
+    brokers = await started(cluster)
+    await brokers[1].create_topic("orders", 1, 1)
+    cluster.cut_off(2)
+    await brokers[1].delete_topic("orders")
+    assert "orders" in brokers[2].view().topics
+    for verb in (
+        brokers[2].create_topic("more", 1, 1),
+        brokers[2].delete_topic("orders"),
+        brokers[2].resign(AT, 0),
+        brokers[2]._commit_offsets("readers", {AT: Committed(1)}),
+    ):
+        with pytest.raises(Unavailable):
+            await verb
+
+
+@asynchronous
+async def test_a_broker_that_comes_back_finds_that_it_leads_no_more() -> None:
+    cluster = MemoryCluster()
+    brokers = await started(cluster)
+    before = (await brokers[1].create_topic("orders", 1, 3)).topic.partitions[0]
+    old = brokers[before.leader]
+    cluster.expire(before.leader)
+    assert old.view().partition(AT) == before, "it has heard of nothing"
+    await old.start()
+    assert old.view().partition(AT).leader == before.replicas[1]
+    with pytest.raises(StaleEpoch):
+        await old.change_in_sync(AT, before.replicas, before.epoch)
+
+
+@asynchronous
+async def test_a_change_whose_answer_is_lost_has_happened() -> None:
+    cluster = MemoryCluster()
+    brokers = await started(cluster)
+    cluster.lose_answer(1)
+    with pytest.raises(OutcomeUnknown) as error:
+        await brokers[1].create_topic("orders", 1, 1)
+    assert not error.value.definite
+    assert "orders" in brokers[2].view().topics

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from coordinators.errors import InvalidRequest
+from coordinators.zookeeper.options import Options, parse
+
+CONNECT = {"connect": "localhost:2181"}
+
+
+def test_what_is_not_given_has_a_default() -> None:
+    assert parse(CONNECT) == Options("localhost:2181", "", "lookup", "every_commit", 0, 6_000, None)
+
+
+def test_all_that_may_be_given() -> None:
+    assert parse(
+        {
+            "connect": "zk-1:2181,10.0.0.2:2182,[::1]:2183",
+            "chroot": "/lab/one",
+            "metadata": "watch",
+            "offsets": "interval",
+            "offsets_interval_ms": 500,
+            "session_timeout_ms": 9_000,
+            "auth": "user:pass:word",
+        }
+    ) == Options("zk-1:2181,10.0.0.2:2182,[::1]:2183", "/lab/one", "watch", "interval", 500, 9_000, "user:pass:word")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"connect": None}, "connect must be"),
+        ({"connect": ""}, "connect must be"),
+        ({"connect": "localhost"}, "connect must be"),
+        ({"connect": "localhost:0"}, "connect must be"),
+        ({"connect": "localhost:65536"}, "connect must be"),
+        ({"connect": "a:1,,b:2"}, "connect must be"),
+        ({"connect": "a:1/chroot"}, "connect must be"),
+        ({"connect": ["a:1"]}, "connect must be"),
+        ({"chroot": "/"}, "chroot must be"),
+        ({"chroot": "lab"}, "chroot must be"),
+        ({"chroot": "/lab/"}, "chroot must be"),
+        ({"chroot": "/a/../b"}, "chroot must be"),
+        ({"chroot": "/a//b"}, "chroot must be"),
+        ({"metadata": "cached"}, "metadata must be lookup or watch, not 'cached'"),
+        ({"offsets": "never"}, "offsets must be every_commit or interval"),
+        ({"offsets": "interval"}, "if, and only if"),
+        ({"offsets_interval_ms": 100}, "if, and only if"),
+        ({"offsets": "interval", "offsets_interval_ms": 0}, "offsets_interval_ms must be"),
+        ({"session_timeout_ms": 999}, "session_timeout_ms must be"),
+        ({"session_timeout_ms": True}, "session_timeout_ms must be"),
+        ({"session_timeout_ms": "6000"}, "session_timeout_ms must be"),
+        ({"auth": "nobody"}, "auth must be user:password"),
+        ({"auth": None}, "auth must be user:password"),
+        ({"metdata": "watch"}, "did you mean 'metadata'"),
+        ({"zzz": 1}, "known are connect"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_can(given: dict[str, object], reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=reason):
+        parse(CONNECT | given)
+
+
+def test_a_secret_is_never_quoted() -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        parse(CONNECT | {"auth": ":secret"})
+    assert "secret" not in str(refusal.value)

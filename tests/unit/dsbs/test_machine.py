@@ -1,0 +1,321 @@
+"""What brokers do together, each in the real machine on the simulated network."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinators.dsbs import topics
+from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
+from coordinators.dsbs.machine import Phase
+from coordinators.dsbs.rows import Status
+from coordinators.dsbs.settings import Settings
+from coordinators.dsbs.simulated import Cluster, Node, address
+from coordinators.dsbs.topics import own_epoch
+from coordinators.errors import NotEnoughBrokers, TopicExists, Unavailable
+from coordinators.model import DEFAULT_SETTINGS, Committed, Partition, TopicPartition
+from coordinators.placement import group_succession, place
+from tests.unit.dsbs.clusters import agreed, create, created, machine
+
+SETTINGS = Settings()
+DEAD_WITHIN_MS = SETTINGS.timeout_ms + SETTINGS.suspicion_ms + 2 * SETTINGS.heartbeat_ms
+AT = TopicPartition("orders", 0)
+
+
+def partition(cluster: Cluster, number: int, at: TopicPartition = AT) -> Partition:
+    topic = topics.topic_seen(machine(cluster, number).table, at.topic)
+    assert topic is not None
+    return topic.partitions[at.partition]
+
+
+def test_a_creation_is_finished_when_all_live_peers_know_it() -> None:
+    cluster = agreed(4)
+    token = create(cluster, 2, "orders")
+    assert token not in cluster.nodes[2].finished
+    cluster.run(100)
+    assert cluster.nodes[2].finished[token].known_to == {1, 2, 3, 4}
+    assert cluster.agreed()
+
+
+def test_a_creation_says_who_has_not_acknowledged_it() -> None:
+    cluster = agreed(3)
+    cluster.split([[1, 2], [3]])
+    token = create(cluster, 1, "orders", replicas=2)
+    cluster.run(SETTINGS.acknowledge_ms)
+    finished = cluster.nodes[1].finished[token]
+    assert finished.known_to == {1, 2}
+    assert finished.missing == {3}
+
+
+def test_a_creation_is_said_again_until_it_is_acknowledged() -> None:
+    cluster = agreed(3)
+    cluster.conditions.cut = {(1, 3)}
+    token = create(cluster, 1, "orders")
+    cluster.run(100)
+    cluster.heal()
+    cluster.run(SETTINGS.heartbeat_ms + 100)
+    assert cluster.nodes[1].finished[token].missing == frozenset()
+
+
+def test_a_topic_is_placed_as_in_every_other_architecture() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders", partitions=3, replicas=2)
+    found = topics.topic_seen(machine(cluster, 2).table, "orders")
+    assert found is not None
+    assert found.partitions == place("orders", 3, 2, [1, 2, 3])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_brokers_that_make_one_topic_at_once_agree_on_one_placement(seed: int) -> None:
+    cluster = agreed(3, seed)
+    for number, partitions in ((1, 1), (2, 2), (3, 3)):
+        create(cluster, number, "orders", partitions=partitions, replicas=2)
+    assert cluster.run_until(cluster.agreed, 2000)
+    row = machine(cluster, 1).table.topics["orders"]
+    assert (row.creator, len(row.replicas)) == (3, 3)
+
+
+def test_what_cannot_be_done_is_refused_and_changes_nothing() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders")
+    before = machine(cluster, 2).table.hash
+    with pytest.raises(TopicExists):
+        create(cluster, 2, "orders")
+    with pytest.raises(NotEnoughBrokers):
+        create(cluster, 2, "clicks", replicas=4)
+    assert machine(cluster, 2).table.hash == before
+
+
+def test_a_broker_that_is_no_member_yet_changes_nothing() -> None:
+    cluster = Cluster(3, 1)
+    cluster.start(1)
+    assert machine(cluster, 1).phase is Phase.JOINING
+    with pytest.raises(Unavailable):
+        cluster.do(1, CreateTopic(1, "orders", 1, 1, DEFAULT_SETTINGS))
+
+
+def test_a_dead_broker_is_known_to_be_dead_within_heartbeat_timeout_and_suspicion() -> None:
+    cluster = agreed(5)
+    cluster.crash(4)
+    cluster.run(DEAD_WITHIN_MS)
+    assert {machine(cluster, number).table.members[4].status for number in (1, 2, 3, 5)} == {Status.DEAD}
+
+
+def test_the_first_live_in_sync_replica_in_placement_order_inherits_at_a_higher_epoch() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders", partitions=1)
+    first, second, third = partition(cluster, 1).replicas
+    cluster.crash(first)
+    cluster.run(DEAD_WITHIN_MS + 100)
+    after = partition(cluster, third)
+    assert (after.leader, after.in_sync) == (second, (second, third))
+    assert after.epoch > 0
+    assert partition(cluster, second) == after
+
+
+def test_nobody_leads_where_no_replica_in_sync_lives_until_one_returns() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders", partitions=1, replicas=1)
+    (only,) = partition(cluster, 1).replicas
+    other = next(number for number in (1, 2, 3) if number != only)
+    cluster.crash(only)
+    cluster.run(DEAD_WITHIN_MS + 100)
+    assert partition(cluster, other).leader == -1
+    cluster.start(only)
+    assert cluster.run_until(cluster.agreed, 5000)
+    assert (partition(cluster, other).leader, partition(cluster, other).epoch) == (only, 1)
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 3, 5])
+def test_an_epoch_belongs_to_one_replica_alone(replicas: int) -> None:
+    for after in range(20):
+        epochs = [own_epoch(after, place_, replicas) for place_ in range(replicas)]
+        assert len(set(epochs)) == replicas
+        assert all(after < epoch <= after + replicas for epoch in epochs)
+
+
+def test_a_false_death_is_refuted_with_a_higher_incarnation() -> None:
+    cluster = agreed(3)
+    cluster.split([[1, 2], [3]])
+    cluster.run(DEAD_WITHIN_MS)
+    assert machine(cluster, 1).table.members[3].status is Status.DEAD
+    cluster.heal()
+    cluster.run(2 * SETTINGS.heartbeat_ms)
+    row = machine(cluster, 1).table.members[3]
+    assert (row.status, row.incarnation) == (Status.ALIVE, 2)
+    assert cluster.agreed()
+
+
+def test_a_broker_that_leaves_is_inherited_from_at_once() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders", partitions=1)
+    first, second, third = partition(cluster, 1).replicas
+    token = cluster.token()
+    cluster.do(first, Leave(token))
+    cluster.run(50)
+    assert cluster.nodes[first].finished[token].missing == frozenset()
+    assert machine(cluster, first).phase is Phase.OUT
+    assert partition(cluster, third).leader == second
+
+
+def test_a_broker_that_returns_empty_erases_nothing() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders")
+    before = dict(machine(cluster, 1).table.topics)
+    cluster.crash(2, wiped=True)
+    cluster.start(2)
+    assert cluster.run_until(cluster.agreed, 5000)
+    assert machine(cluster, 2).table.topics == before
+
+
+def test_a_broker_that_returns_with_an_old_table_does_not_lead_by_it() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders", partitions=1)
+    first, second, third = partition(cluster, 1).replicas
+    cluster.crash(first)
+    cluster.run(DEAD_WITHIN_MS + 100)
+    cluster.do(second, ChangeInSync(AT, frozenset({second}), partition(cluster, second).epoch))
+    cluster.run(100)
+    led = partition(cluster, third)
+    cluster.start(first)
+    assert cluster.run_until(cluster.agreed, 5000)
+    assert {partition(cluster, number) for number in (first, second, third)} == {led}
+
+
+def test_a_restart_of_all_brokers_forgets_nothing() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders")
+    before = dict(machine(cluster, 1).table.topics)
+    for number in cluster.nodes:
+        cluster.crash(number)
+    cluster.start_all()
+    assert cluster.run_until(cluster.agreed, 5000)
+    assert machine(cluster, 3).table.topics == before
+
+
+def test_a_broker_from_another_address_takes_a_dead_ones_place_and_not_a_live_ones() -> None:
+    cluster = agreed(3)
+    cluster.nodes[4] = Node(4, address(4, broker_id=2))
+    cluster.start(4)
+    cluster.run(200)
+    assert cluster.nodes[4].refused == "broker id 2 is taken by a live broker at place-2:9001"
+    cluster.crash(2)
+    cluster.run(DEAD_WITHIN_MS)
+    cluster.crash(4)
+    cluster.start(4)
+    assert cluster.run_until(cluster.agreed, 5000)
+    assert machine(cluster, 1).table.members[2].broker == address(4, broker_id=2)
+
+
+def test_two_halves_with_one_id_each_do_not_fight_for_it_for_ever() -> None:
+    cluster = Cluster(5, 3)
+    cluster.nodes[6] = Node(6, address(6, broker_id=1))
+    cluster.split([[1, 2, 3], [4, 5, 6]])
+    cluster.start_all()
+    cluster.run(8000)
+    assert cluster.nodes[1].member is not None
+    assert cluster.nodes[6].member is not None
+    cluster.heal()
+    cluster.run(20_000)
+    assert (cluster.nodes[1].refused is None) + (cluster.nodes[6].refused is None) <= 1
+    loser = 1 if cluster.nodes[1].refused else 6
+    cluster.crash(loser)
+    assert cluster.run_until(cluster.agreed, 10_000)
+
+
+def test_an_idle_cluster_sends_heartbeats_and_nothing_else() -> None:
+    cluster = agreed(4)
+    cluster.run(2000)
+    cluster.sent.clear()
+    cluster.run(10_000)
+    assert set(cluster.sent) == {"heartbeat", "here"}
+
+
+def test_in_a_crowd_a_broker_speaks_to_a_few_and_all_agree_all_the_same() -> None:
+    cluster = agreed(20, settings=Settings(push_all_max=5, fanout=3))
+    cluster.run(3000)
+    cluster.sent.clear()
+    created(cluster, 1, "orders")
+    assert cluster.run_until(cluster.agreed, 2 * SETTINGS.heartbeat_ms)
+    cluster.sent.clear()
+    cluster.run(SETTINGS.heartbeat_ms * 10)
+    assert cluster.sent["heartbeat"][0] <= 20 * 3 * 11
+
+
+# --- offsets ----------------------------------------------------------------------------------------------
+
+
+def commit(cluster: Cluster, group: str, offset: int) -> int:
+    """The home, which has committed."""
+    home = group_succession(group, cluster.nodes)[0]
+    token = cluster.token()
+    cluster.do(home, Gather(token, group))
+    cluster.run_until(lambda: token in cluster.nodes[home].finished, 2000)
+    cluster.do(home, Commit(group, {AT: Committed(offset)}))
+    return home
+
+
+def taken_over(cluster: Cluster, group: str, home: int) -> dict[TopicPartition, Committed]:
+    """What the next home of the group answers when the present one has died."""
+    heir = group_succession(group, [number for number in cluster.nodes if number != home])[0]
+    cluster.crash(home)
+    cluster.run(DEAD_WITHIN_MS)
+    token = cluster.token()
+    cluster.do(heir, Gather(token, group))
+    cluster.run_until(lambda: token in cluster.nodes[heir].finished, 2000)
+    return machine(cluster, heir).offsets.committed(group)
+
+
+def test_a_commit_is_on_the_homes_disk_before_anything_is_sent() -> None:
+    cluster = agreed(4)
+    home = commit(cluster, "readers", 10)
+    assert ("offset", "readers", *AT) in cluster.nodes[home].disk
+    assert machine(cluster, home).offsets.committed("readers") == {AT: Committed(10)}
+
+
+def test_the_heir_begins_where_the_group_had_committed_or_earlier() -> None:
+    cluster = agreed(4)
+    home = commit(cluster, "readers", 10)
+    cluster.run(SETTINGS.copy_ms)
+    cluster.do(home, Commit("readers", {AT: Committed(20)}))
+    cluster.run(SETTINGS.copy_ms + 20)
+    cluster.do(home, Commit("readers", {AT: Committed(30)}))
+    assert taken_over(cluster, "readers", home) == {AT: Committed(20)}
+
+
+def test_a_first_commit_is_copied_at_once() -> None:
+    cluster = agreed(4)
+    home = commit(cluster, "readers", 10)
+    cluster.run(10)
+    assert taken_over(cluster, "readers", home) == {AT: Committed(10)}
+
+
+def test_a_copy_that_was_lost_is_sent_again() -> None:
+    cluster = agreed(4)
+    cluster.conditions.dropped = 1.0
+    home = commit(cluster, "readers", 10)
+    cluster.heal()
+    cluster.run(SETTINGS.timeout_ms + 2 * SETTINGS.copy_ms)
+    assert taken_over(cluster, "readers", home) == {AT: Committed(10)}
+
+
+def test_a_group_follows_its_home_when_a_broker_is_added() -> None:
+    cluster = agreed(3)
+    group = next(f"g{n}" for n in range(100) if group_succession(f"g{n}", [1, 2, 3, 4])[0] == 4)
+    commit(cluster, group, 10)
+    cluster.nodes[4] = Node(4, address(4))
+    cluster.start(4)
+    cluster.run(1000)
+    assert machine(cluster, 4).offsets.committed(group) == {AT: Committed(10)}
+
+
+def test_a_topic_that_is_made_again_has_no_old_offsets() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders")
+    home = commit(cluster, "readers", 10)
+    cluster.run(500)
+    token = cluster.token()
+    cluster.do(1, DeleteTopic(token, "orders"))
+    cluster.run(100)
+    created(cluster, 2, "orders")
+    cluster.run(1000)
+    assert machine(cluster, home).offsets.committed("readers") == {}

@@ -1,0 +1,134 @@
+"""`brokerlab cluster up|status|down`: a cluster to play with."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from workloads.settings import Architecture, ClusterSettings
+
+if TYPE_CHECKING:
+    from workloads.playground import ClusterState, Playground
+
+BROKERS_MAX: Final = 32
+SPEC: Final = Path("experiments.yaml")
+# What there is to choose from where no experiments file says it.
+ARCHITECTURES: Final = {
+    "static": Architecture("static", "static"),
+    "dsbs": Architecture("dsbs", "dsbs"),
+    "zookeeper": Architecture("zookeeper", "zookeeper", "lookup", "every_commit"),
+    "zookeeper-watch": Architecture("zookeeper-watch", "zookeeper", "watch", "interval", 1000),
+}
+SETTINGS: Final = ClusterSettings(
+    brokers=3, partitions=3, replication_factor=1, acks=1, fsync="never", fsync_interval_ms=None
+)
+NONE_UP: Final = "no cluster is up in {}; `brokerlab cluster up` starts one"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "example: brokerlab cluster up --architecture static --brokers 3\n\n"
+        "The cluster outlives the command and ends with `brokerlab cluster down`. Its state, logs and data are in the\n"
+        "folder .brokerlab of the current directory; data and ports stay for the next `up` of the same kind.\n"
+        "exit code of status: 0 if a cluster is up, 1 if none is"
+    )
+    actions = parser.add_subparsers(dest="action", metavar="up|status|down", required=True)
+    up = actions.add_parser("up", help="start a cluster, and return when it serves")
+    up.add_argument("--architecture", metavar="A", help="by its name in the file; default: the file's first")
+    up.add_argument("--brokers", type=_brokers, metavar="N", help="default: as the file's `cluster` says, or 3")
+    up.add_argument("--file", type=Path, help=f"default: {SPEC} where there is one")
+    status = actions.add_parser("status", help="what runs: addresses, processes, architecture")
+    down = actions.add_parser("down", help="end the cluster; its data stays")
+    for action in (up, status, down):
+        action.add_argument("--dir", type=Path, default=Path(), help="whose playground; default: the current directory")
+        action.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    for action in (up, status):
+        action.add_argument("--json", action="store_true", help="the same as data")
+
+
+def run(options: argparse.Namespace) -> int:
+    from workloads.playground import Playground
+
+    playground = Playground(options.dir)
+    if options.action == "up":
+        return _up(playground, options)
+    if options.action == "status":
+        return _status(playground, as_json=options.json)
+    return _down(playground)
+
+
+def _up(playground: Playground, options: argparse.Namespace) -> int:
+    from workloads.errors import UserError
+
+    if not options.dir.is_dir():
+        raise UserError(f"{options.dir} is no directory")
+    architecture, settings = _chosen(options)
+    _show(playground.up(architecture, settings), as_json=options.json)
+    return 0
+
+
+def _chosen(options: argparse.Namespace) -> tuple[Architecture, ClusterSettings]:
+    """Raises `UserError` for a file that cannot be read and for a name that is not in it."""
+    from workloads.errors import UserError, did_you_mean
+    from workloads.spec import load
+
+    known, settings = ARCHITECTURES, SETTINGS
+    if options.file is not None or SPEC.exists():
+        spec = load(options.file or SPEC)
+        known = {each.name: each for each in spec.architectures}
+        settings = spec.calibration.cluster
+    name = options.architecture or next(iter(known))
+    if name not in known:
+        raise UserError(f"no architecture {name!r}; {did_you_mean(name, known)}")
+    return known[name], replace(settings, brokers=options.brokers or settings.brokers)
+
+
+def _status(playground: Playground, *, as_json: bool) -> int:
+    found = playground.status()
+    if found is not None:
+        _show(found, as_json=as_json)
+        return 0
+    print(json.dumps({"up": False}) if as_json else NONE_UP.format(playground.folder.parent))
+    return 1
+
+
+def _down(playground: Playground) -> int:
+    from workloads.playground import NotUp
+
+    try:
+        playground.down()
+    except NotUp as error:
+        print(error)
+    else:
+        print(f"ended; its data stays in {playground.folder}")
+    return 0
+
+
+def _show(state: ClusterState, *, as_json: bool) -> None:
+    found: dict[str, Any] = {"up": True, **asdict(state)}
+    print(json.dumps(found, indent=2) if as_json else "\n".join(_lines(state)))
+
+
+def _lines(state: ClusterState) -> list[str]:
+    width = max(len(process.name) for process in state.processes)
+    return [
+        f"architecture  {state.architecture}",
+        f"bootstrap     {','.join(state.bootstrap)}",
+        f"gRPC          {','.join(state.grpc)}",
+        f"supervisor    process {state.supervisor}",
+        *(
+            f"{process.name:{width}}      process {process.pid}{'' if process.running else ' (has ended)'}"
+            for process in state.processes
+        ),
+        f"data          {state.data}",
+        f"logs          {state.logs}",
+    ]
+
+
+def _brokers(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= BROKERS_MAX:
+        raise argparse.ArgumentTypeError(f"it must be a whole number from 1 to {BROKERS_MAX}, not {text!r}")
+    return int(text)
