@@ -11,8 +11,9 @@ at this moment         `leader`, `known_leader`, `find_leader`. On the path of e
                        decides. An architecture that holds its metadata in the broker answers at once, one that
                        looks each request up is awaited.
 agreed                 `create_topic`, `delete_topic`. When they return, the change has happened; a creation says
-                       which brokers certainly know of it. `zookeeper`: linearizable. `dsbs`: eventually the same
-                       everywhere. `static`: on this broker alone.
+                       which brokers certainly know of it, or will find it when asked (`find_topics`, `leader`).
+                       `zookeeper`: linearizable. `dsbs`: eventually the same everywhere. `static`: on this broker
+                       alone.
 compare and set        `change_in_sync`, `resign`. They happen only if this broker leads at the epoch that it names.
                        `zookeeper`: linearizable. `dsbs`: compared with what this broker knows. `static` refuses.
 durable                `commit_offsets`, `committed_offsets`. A commit that returned is found again after a restart of
@@ -184,6 +185,16 @@ class Coordinator(ABC):
         Raises `UnknownTopic`, `Unavailable` (definite); `OutcomeUnknown`.
         """
         await self._waited("delete_topic", self._delete_topic(name))
+
+    async def find_topics(self, names: Collection[str]) -> None:
+        """Have those of `names` that exist in `view`. For requests that describe topics which the view lacks: another
+        broker may have made them a moment ago, and an architecture that can ask does. Raises `Unavailable`."""
+        missing = [name for name in names if name not in self.view().topics and topic_name_fault(name) is None]
+        if missing:
+            await self._waited("find_topics", self._find_topics(missing))
+
+    async def _find_topics(self, names: Collection[str]) -> None:  # noqa: B027 - most have nobody to ask
+        """Nobody to ask: the view is all that there is to know."""
 
     @abstractmethod
     async def _create_topic(

@@ -32,8 +32,9 @@ from coordinators.dsbs.events import (
     Start,
     Wake,
 )
-from coordinators.dsbs.machine import Machine, Phase
+from coordinators.dsbs.machine import Machine
 from coordinators.dsbs.messages import encode
+from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.printed import Tables, printed
 from coordinators.dsbs.settings import parse
 from coordinators.errors import BrokerIdTaken, InvalidRequest, TopicExists, Unavailable

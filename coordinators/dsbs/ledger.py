@@ -1,4 +1,4 @@
-"""One broker's tables and its own row in them, and what the step under way asks of the shell. Pure."""
+"""One broker's tables, its own row in them, its phase, and what the step under way asks of the shell. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from coordinators.dsbs.events import Changed, Persist, Send
 from coordinators.dsbs.messages import Envelope
+from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.rows import MemberRow, OffsetRow, Row, Status, TableRow
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Chance(Protocol):
 class Ledger:
     def __init__(self, me: MemberRow, table: Table, settings: Settings, chance: Chance) -> None:
         self.me = me
+        self.phase = Phase.NEW
         self.table = table
         self.settings = settings
         self.chance = chance

@@ -1,12 +1,5 @@
 """One broker's part in DSBS: `step(event, now) -> actions`. Pure: time and chance are arguments.
 
-    NEW     -> JOINING  started: say hello to all that are known, fetch their tables
-    JOINING -> MEMBER   all of them answered, or `join_ms` passed
-    JOINING -> OUT      another live broker has this id
-    MEMBER  -> LEAVING  told to stop: this broker's row says so, and peers inherit what it led
-    MEMBER  -> OUT      peers know another live broker under this id
-    LEAVING -> OUT      all peers know, or `acknowledge_ms` passed
-
 A member sends heartbeats, answers everybody, suspects who is silent, buries suspects, inherits what dead brokers led
 where it is the heir, and refutes whoever thinks it dead. Bad input is counted in `refused` by its reason and changes
 nothing.
@@ -15,10 +8,10 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from coordinators.dsbs import topics
+from coordinators.dsbs.changes import Changes
 from coordinators.dsbs.codec import Malformed
 from coordinators.dsbs.events import (
     ChangeInSync,
@@ -56,8 +49,9 @@ from coordinators.dsbs.messages import (
     decode,
 )
 from coordinators.dsbs.offsets import Offsets
+from coordinators.dsbs.phases import TRANSITIONS, Phase
 from coordinators.dsbs.requests import Requests
-from coordinators.dsbs.rows import MemberRow, OffsetRow, Status, TableRow, TopicRow, leap
+from coordinators.dsbs.rows import MemberRow, OffsetRow, Status
 from coordinators.dsbs.tables import outranks
 from coordinators.errors import Unavailable
 
@@ -75,24 +69,6 @@ JOIN_BEATS_PER_HEARTBEAT: Final = 4
 TAKERS_MAX: Final = 3
 
 
-class Phase(Enum):
-    NEW = "new"
-    JOINING = "joining"
-    MEMBER = "member"
-    LEAVING = "leaving"
-    OUT = "out"
-
-
-TRANSITIONS: Final = {
-    (Phase.NEW, Phase.JOINING),
-    (Phase.JOINING, Phase.MEMBER),
-    (Phase.JOINING, Phase.OUT),
-    (Phase.MEMBER, Phase.LEAVING),
-    (Phase.MEMBER, Phase.OUT),
-    (Phase.LEAVING, Phase.OUT),
-}
-
-
 class Machine:
     """`session` is this process's own, drawn at random; `contacts` are the brokers of the config file; `table` and
     `offsets` are what an earlier process left on the disk."""
@@ -107,7 +83,6 @@ class Machine:
         table: Table,
         offsets: Iterable[OffsetRow] = (),
     ) -> None:
-        self.phase = Phase.NEW
         self._ledger = Ledger(MemberRow(me, session, 1, Status.ALIVE), table, settings, chance)
         self._liveness = Liveness(settings)
         self._identity = Identity(self._ledger, self._liveness)
@@ -116,9 +91,9 @@ class Machine:
         self._requests = Requests(self._ledger)
         self._leaders = Leaders(self._ledger)
         self.offsets = Offsets(self._ledger, offsets)
+        self._changes = Changes(self._ledger, self._liveness, self._gossip, self._requests, self._leaders, self.offsets)
         self._takers: set[int] = set()
         self._gathering: dict[int, str] = {}
-        self._lives_changed = False
         self._reborn = True
         self._leave_token = 0
         self._now_ms = 0
@@ -127,6 +102,10 @@ class Machine:
         self._join_until_ms = 0
 
     # --- to look at ---------------------------------------------------------------------------------------
+
+    @property
+    def phase(self) -> Phase:
+        return self._ledger.phase
 
     @property
     def table(self) -> Table:
@@ -187,14 +166,15 @@ class Machine:
         match event:
             case CreateTopic(token, name, partitions, replication_factor, settings):
                 self._requests.check_room()
-                self._tell_all(token, topics.creation(table, me, name, partitions, replication_factor, settings))
+                row = topics.creation(table, me, name, partitions, replication_factor, settings)
+                self._changes.tell_all(token, row, self._now_ms)
             case DeleteTopic(token, name):
                 self._requests.check_room()
-                self._tell_all(token, topics.deletion(table, me, name))
+                self._changes.tell_all(token, topics.deletion(table, me, name), self._now_ms)
             case ChangeInSync(at, in_sync, epoch):
-                self._write([topics.in_sync_changed(table, at, me, epoch, in_sync)])
+                self._changes.write([topics.in_sync_changed(table, at, me, epoch, in_sync)], self._now_ms)
             case Resign(at, epoch):
-                self._write([topics.resignation(table, at, me, epoch)])
+                self._changes.write([topics.resignation(table, at, me, epoch)], self._now_ms)
             case Commit(group, offsets):
                 self.offsets.commit(group, offsets, self._now_ms)
             case Gather(token, group):
@@ -212,7 +192,7 @@ class Machine:
 
     def _become(self, phase: Phase) -> None:
         assert (self.phase, phase) in TRANSITIONS, f"{self.phase} does not become {phase}"
-        self.phase = phase
+        self._ledger.phase = phase
 
     # --- joining and leaving ------------------------------------------------------------------------------
 
@@ -232,14 +212,16 @@ class Machine:
         elif late or self._joining.done:
             self._become(Phase.MEMBER)
             self._next_beat_ms = self._now_ms + self._ledger.chance.randrange(self._ledger.settings.heartbeat_ms)
-            self._write([*self._leaders.all_inherited(), *(self._leaders.renewed() if self._reborn else ())])
+            renewed = self._leaders.renewed() if self._reborn else []
+            self._changes.write([*self._leaders.all_inherited(), *renewed], self._now_ms)
             self.offsets.members_changed(self._now_ms)
             self._ledger.ask(Joined())
 
     def _leave(self, token: int) -> None:
         self._become(Phase.LEAVING)
         self._leave_token = token
-        self._tell_all(token, self._ledger.become(self.me.incarnation, Status.LEFT))
+        row = self._ledger.become(self.me.incarnation, Status.LEFT)
+        self._changes.tell_all(token, row, self._now_ms)
 
     def _be_out(self, reason: str) -> None:
         self._become(Phase.OUT)
@@ -310,7 +292,7 @@ class Machine:
             self._liveness.accused(number)
         verdicts = [(number, Status.SUSPECT) for number in silent]
         verdicts += [(number, Status.DEAD) for number in self._liveness.over(self._now_ms)]
-        self._write([replace(members[number], status=status) for number, status in verdicts])
+        self._changes.write([replace(members[number], status=status) for number, status in verdicts], self._now_ms)
 
     # --- messages -----------------------------------------------------------------------------------------
 
@@ -326,7 +308,7 @@ class Machine:
         if isinstance(envelope.body, Taken):
             self._be_told_taken(sender, envelope.body)
             return
-        self._absorb([sender], forward=True)
+        self._changes.absorb([sender], self._now_ms, forward=True)
         held = self.table.members.get(sender.broker.id)
         if held is None or held.session != sender.session:
             return
@@ -346,7 +328,7 @@ class Machine:
             case Push():
                 self._learn(sender, body)
             case Known(token, rows):
-                self._absorb(rows)
+                self._changes.absorb(rows, self._now_ms)
                 self._requests.answered(to.id, token, self._now_ms)
             case Digest():
                 self._gossip.answer_digest(to, body)
@@ -365,7 +347,7 @@ class Machine:
                     self._requests.answered(to.id, token, self._now_ms)
 
     def _repair(self, sender: MemberRow, repair: Repair) -> None:
-        useful = bool(self._absorb(repair.rows))
+        useful = bool(self._changes.absorb(repair.rows, self._now_ms))
         self._gossip.answer_repair(sender.broker, repair, useful=useful)
         if self.phase is Phase.JOINING and not repair.more:
             self._joining.repaired(sender.broker.id)
@@ -373,7 +355,7 @@ class Machine:
 
     def _learn(self, sender: MemberRow, push: Push) -> None:
         """Take in what was pushed; tell its origin, if that waits for it."""
-        news = self._absorb(push.rows)
+        news = self._changes.absorb(push.rows, self._now_ms)
         mine = [(row, self.table.held(row)) for row in push.rows]
         origin = self.table.members.get(push.origin)
         if push.token and origin is not None and (news or push.origin == sender.broker.id):
@@ -383,56 +365,6 @@ class Machine:
         if news and self._ledger.crowded:
             self._gossip.rumour(replace(push, rows=tuple(news)))
 
-    # --- the tables ---------------------------------------------------------------------------------------
-
-    def _absorb(self, rows: Iterable[TableRow], *, forward: bool = False) -> list[TableRow]:
-        """Merge what others say, row by row; the answer is what was news."""
-        news: list[TableRow] = []
-        for row in rows:
-            held = self.table.held(row)
-            if not outranks(row, held):
-                continue
-            if leap(row, held) is not None:
-                self._ledger.refuse("leap")
-            elif self.table.room_for(row) is not None:
-                self._ledger.refuse("no room")
-            elif isinstance(row, MemberRow) and row.broker.id == self.me.broker.id:
-                self._refute(row)
-            else:
-                news += self._ledger.write([row])
-                self._note(row, held)
-        if forward and news and self._ledger.crowded:
-            self._gossip.rumour(Push(tuple(news)))
-        self._settle(news)
-        return news
-
-    def _refute(self, row: MemberRow) -> None:
-        """Only this broker speaks for itself: whoever says otherwise is outranked."""
-        if self.phase is Phase.LEAVING:
-            return
-        if row.session != self.me.session and self.phase is Phase.MEMBER:
-            self._ledger.refuse("own id")
-        self._gossip.spread([self._ledger.become(row.incarnation + 1, Status.ALIVE)])
-
-    def _write(self, rows: Iterable[TableRow]) -> None:
-        """Rows that this broker itself makes: merged, persisted, spread."""
-        before = [(row, self.table.held(row)) for row in rows]
-        news = self._ledger.write([row for row, _ in before])
-        for row, held in before:
-            self._note(row, held)
-        self._gossip.spread(news)
-        self._settle(news)
-
-    def _tell_all(self, token: int, row: TableRow) -> None:
-        """Write a row, and wait until all peers that live now have it."""
-        held = self.table.held(row)
-        news = self._ledger.write([row])
-        self._note(row, held)
-        self._gossip.spread([row], token)
-        push = Push((row,), token, self.me.broker.id)
-        self._requests.begin(token, push, [peer.broker.id for peer in self._ledger.peers()], self._now_ms)
-        self._settle(news)
-
     def _gather(self, token: int, group: str) -> None:
         """Ask those who may hold copies of a group's offsets."""
         asked = self.offsets.whom_to_ask(group)
@@ -440,26 +372,3 @@ class Machine:
         self._gathering[token] = group
         self._ledger.send([members[number].broker for number in asked], body)
         self._requests.begin(token, body, asked, self._now_ms)
-
-    def _note(self, row: TableRow, held: TableRow | None) -> None:
-        """What a changed row means for this broker's own books."""
-        if isinstance(row, MemberRow):
-            self._liveness.changed(row, self._now_ms)
-            was_live = isinstance(held, MemberRow) and held.live
-            self._lives_changed = self._lives_changed or row.live != was_live
-        elif isinstance(row, TopicRow):
-            self.offsets.topic_changed(row)
-            self._leaders.topic_changed(row)
-
-    def _settle(self, news: Iterable[TableRow]) -> None:
-        """Act on what is new: inherit from the dead, see to the copies of groups."""
-        if self.phase is not Phase.MEMBER:
-            return
-        if self._lives_changed:
-            self._lives_changed = False
-            self.offsets.members_changed(self._now_ms)
-            self._requests.check(self._now_ms)
-            inherited = self._leaders.all_inherited()
-        else:
-            inherited = self._leaders.inherited({row.topic_name for row in news if not isinstance(row, MemberRow)})
-        self._gossip.spread(self._ledger.write(inherited))

@@ -15,8 +15,9 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from coordinators.dsbs.events import Changed, Finished, Joined, Persist, Received, Refused, Send, Start, Wake
-from coordinators.dsbs.machine import Machine, Phase
+from coordinators.dsbs.machine import Machine
 from coordinators.dsbs.messages import Heartbeat, Here, encode
+from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.rows import Key, OffsetRow, Row
 from coordinators.dsbs.settings import Settings
 from coordinators.dsbs.tables import Table

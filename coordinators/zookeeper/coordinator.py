@@ -32,7 +32,7 @@ from coordinators.zookeeper.session import Session
 from coordinators.zookeeper.topics import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Collection, Coroutine, Mapping
 
     from coordinators.config import CoordinatorSetup
     from coordinators.model import ClusterView, Committed, TopicSettings
@@ -229,6 +229,15 @@ class ZooKeeperCoordinator(Coordinator):
         if topic not in self._mirror.topics:
             await self._mirror.read_topic(topic)
             self._publish()
+
+    async def _find_topics(self, names: Collection[str]) -> None:
+        await together(self._find_topic(name) for name in names)
+
+    async def _find_topic(self, name: str) -> None:
+        await self._include(name)
+        if name not in self._mirror.topics:
+            await self._session.sync("refresh", self._tree.topics)  # the server that was asked may lag
+            await self._include(name)
 
     async def _check_exists(self, at: TopicPartition) -> None:
         if at.topic not in self.view().topics:

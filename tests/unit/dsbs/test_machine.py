@@ -6,7 +6,7 @@ import pytest
 
 from coordinators.dsbs import topics
 from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
-from coordinators.dsbs.machine import Phase
+from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.rows import Status
 from coordinators.dsbs.settings import Settings
 from coordinators.dsbs.simulated import Cluster, Node, address

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from kazoo.client import KazooClient
+
+from coordinators.zookeeper.coordinator import ZooKeeperCoordinator
+from tests.contract.backend import Backend
+from tests.contract.servers import fresh_chroot, shared_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from coordinators.api import Coordinator
+    from coordinators.model import Broker
+
+SESSION_TIMEOUT_MS = 2_000  # the shortest that the server grants
+
+
+class LookupBackend(Backend):
+    name = "zookeeper"
+    java = True
+    options: ClassVar[dict[str, object]] = {"metadata": "lookup", "offsets": "every_commit"}
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.chroot = fresh_chroot()
+        self.address = shared_server().address
+
+    def made(self, me: Broker) -> Coordinator:
+        own: dict[str, object] = {"session_timeout_ms": SESSION_TIMEOUT_MS}
+        return ZooKeeperCoordinator(self.setup(me, connect=self.address, chroot=self.chroot, **{**own, **self.options}))
+
+    async def kill(self, coordinator: Coordinator) -> None:
+        """Break its connection for good, and let its session end now instead of after its timeout."""
+        assert isinstance(coordinator, ZooKeeperCoordinator)
+        session = coordinator._session
+        known = session._client.client_id
+        session._handler.abort()
+        await asyncio.to_thread(end_session, self.address, known)
+
+
+class WatchBackend(LookupBackend):
+    name = "zookeeper-watch"
+    options: ClassVar[dict[str, object]] = {"metadata": "watch", "offsets": "interval", "offsets_interval_ms": 50}
+
+
+def end_session(address: str, client_id: tuple[int, bytes]) -> None:
+    """End a session as its timeout would: whoever knows its password may close it."""
+    twin = KazooClient(address, client_id=client_id)
+    twin.start()
+    twin.stop()
+    twin.close()
+
+
+BACKENDS = [LookupBackend, WatchBackend]

@@ -1,0 +1,3 @@
+from tests.contract.servers import servers_are_stopped
+
+__all__ = ["servers_are_stopped"]
