@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from time import monotonic_ns
+from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import grpc
@@ -42,6 +42,8 @@ IN_FLIGHT_MAX: Final = 16
 CONNECT_WITHIN_S: Final = 10.0
 CALL_WITHIN_S: Final = 30.0
 FETCH_WAIT_MS: Final = 100
+KNOWN_WITHIN_S: Final = 10.0
+KNOWN_POLL_S: Final = 0.005
 NS_PER_S: Final = 1_000_000_000
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 128 * 1024 * 1024),
@@ -320,21 +322,38 @@ class Admin:
         self._cluster = _Cluster(bootstrap)
 
     async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
-        """Make the topic through one broker, then on each that does not certainly know it by then."""
+        """Make the topic through one broker, then on each that does not know it from that one; wait for the last."""
         addresses = await self._cluster.addresses()
-        known: set[int] = set()
         request = pb.CreateTopicRequest(
             name=topic,
             partitions=partitions,
             replication_factor=replication_factor,
             settings=pb.TopicSettings(fetch_records_max=fetch_records_max),
         )
+        known: set[int] = set()
         for broker, address in addresses.items():
             if broker not in known:
-                stub = self._cluster.connections.admin(address)
-                answer = await _called(stub.CreateTopic(request, timeout=CALL_WITHIN_S))
-                refuse(answer.error, f"making topic {topic!r} at broker {broker}")
+                answer = await _called(
+                    self._cluster.connections.admin(address).CreateTopic(request, timeout=CALL_WITHIN_S)
+                )
+                if not (known and answer.error.code == pb.TOPIC_EXISTS):  # it has heard of it by itself
+                    refuse(answer.error, f"making topic {topic!r} at broker {broker}")
                 known.update(answer.known_to)
+        for address in addresses.values():
+            await self._described(topic, address)
+
+    async def _described(self, topic: str, address: str) -> None:
+        """Wait until a broker knows the topic."""
+        request = pb.DescribeTopicsRequest(names=[topic])
+        deadline = monotonic() + KNOWN_WITHIN_S
+        while True:
+            answer = await _called(
+                self._cluster.connections.admin(address).DescribeTopics(request, timeout=CALL_WITHIN_S)
+            )
+            if answer.error.code != pb.UNKNOWN_TOPIC or monotonic() > deadline:
+                refuse(answer.error, f"topic {topic!r} at {address}")
+                return
+            await asyncio.sleep(KNOWN_POLL_S)
 
     async def delete_topic(self, topic: str) -> None:
         """Delete the topic wherever it is still known."""
