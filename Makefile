@@ -7,7 +7,7 @@ SETUP := $(VENV)/.set-up-from
 RUN_ARGUMENTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick paper full test check bench clean lock proto
+.PHONY: help setup run quick paper full test check bench fuzz kills sim clean lock proto
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -30,8 +30,8 @@ paper: $(SETUP)  ## the 2017 paper's cells: 30,000 messages, four tries
 full: $(SETUP)  ## 8 B to 128 KB, all cells
 	@$(BIN)/brokerlab run --profile full $(RUN_ARGUMENTS)
 
-test: $(SETUP)  ## all tests
-	@$(BIN)/python -m pytest -q
+test: $(SETUP)  ## all tests, in two processes
+	@$(BIN)/python -m pytest -q --numprocesses 2 --dist loadgroup
 
 check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .
@@ -40,8 +40,18 @@ check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to 
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m brokers.rpc.generate --check
 
-bench: $(SETUP)  ## speed of the data plane, as ratios within one run
-	@$(BIN)/python -m tests.bench $(RUN_ARGUMENTS)
+bench: $(SETUP)  ## speed of the data plane; PEER=host:port beside another Kafka cluster
+	@$(BIN)/python -m tests.bench $(if $(PEER),--peer $(PEER)) $(RUN_ARGUMENTS)
+
+fuzz: $(SETUP)  ## a million mutated frames against a broker
+	@$(BIN)/python -m tests.campaigns.wire_fuzz --frames 1000000 $(RUN_ARGUMENTS)
+
+kills: $(SETUP)  ## 1,000 kills of a log that acknowledges after the sync; 10,000 corruptions
+	@$(BIN)/python -m tests.campaigns.log_kills --kills 1000
+	@$(BIN)/python -m tests.campaigns.log_corruptions --count 10000
+
+sim: $(SETUP)  ## 10,000 simulated DSBS clusters on a faulty network
+	@$(BIN)/python -m tests.campaigns.sim --runs 10000 $(RUN_ARGUMENTS)
 
 clean:  ## remove .venv, results and caches
 	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

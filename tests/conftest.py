@@ -14,6 +14,12 @@ settings.register_profile("here", deadline=None, print_blob=True)
 settings.load_profile("here")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A folder's tests stay in one process, so that what they share (Spark, ZooKeeper, a cluster) is started once."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(str(item.path.parent)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_is_left_running() -> Iterator[None]:
     before = descendants(os.getpid())

@@ -31,9 +31,9 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "cells": [asdict(cell) for cell in plan.cells],
         "length": asdict(plan.length),
         "blocks": len(plan.blocks),
-        "commit": _commit(),
+        "commit": commit(),
         "versions": _versions(),
-        "machine": _machine(),
+        "machine": machine(),
         "started": now(),
         "ended": None,
         "planned": [],  # ids of the trials that have been asked for, calibration's among them
@@ -56,7 +56,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "processor": _processor(),
@@ -71,7 +71,7 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def _commit() -> str:
+def commit() -> str:
     """The commit of the code that runs, with `+changes` where the tree differs; empty outside a checkout."""
     root = Path(__file__).resolve().parent.parent
     try:

@@ -79,10 +79,14 @@ class Since:
 
 
 def decode(message: type[T], version: int, body: bytes, *, flexible: bool = False) -> T:
-    """Read `body` whole. Raises `Malformed`."""
+    """Read `body` whole. Raises `Malformed`.
+
+    Bytes behind a flexible version are ignored, as Kafka does: librdkafka 2.16 ends a Metadata 9 request for all topics
+    with three bytes too many.
+    """
     value: T
     value, end = codec(message, version, flexible).read(body, 0)
-    if end != len(body):
+    if end != len(body) and not flexible:
         raise Malformed(MalformedReason.TRAILING_BYTES, f"{len(body) - end} bytes after {message.__name__}")
     return value
 

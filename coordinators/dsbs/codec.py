@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Encodings and hashes of the same few rows are asked for again and again; this many are remembered.
 _REMEMBERED_MAX: Final = 2**14
+to_text: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Malformed(ValueError):
@@ -42,7 +43,7 @@ def row_to_json(row: Row) -> list[Any]:
 
 @lru_cache(_REMEMBERED_MAX)
 def encoded(row: Row) -> str:
-    return json.dumps(row_to_json(row), separators=(",", ":"))
+    return to_text(row_to_json(row))
 
 
 @lru_cache(_REMEMBERED_MAX)

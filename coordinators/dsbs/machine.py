@@ -96,9 +96,9 @@ class Machine:
         self._gathering: dict[int, str] = {}
         self._reborn = True
         self._leave_token = 0
+        self.wake_ms = 0  # when the machine wants to be woken, whatever else happens
         self._now_ms = 0
         self._next_beat_ms = 0
-        self._due_ms = 0
         self._join_until_ms = 0
 
     # --- to look at ---------------------------------------------------------------------------------------
@@ -120,32 +120,33 @@ class Machine:
         """Bad input by its reason, counted."""
         return self._ledger.refused
 
-    @property
-    def wake_ms(self) -> int:
-        """When the machine wants to be woken, whatever else happens."""
-        judgement = self._liveness.next_ms() if self.phase is Phase.MEMBER else None
-        joined = self._join_until_ms if self.phase is Phase.JOINING else None
-        later = (judgement, joined, self._requests.next_ms(), self.offsets.next_ms())
-        return min([self._next_beat_ms, *(due for due in later if due is not None)])
-
     # --- the step -----------------------------------------------------------------------------------------
 
     def step(self, event: Event, now_ms: int) -> list[Action]:
         """Raises `CoordinationError` for what is asked by this broker itself; nothing has happened then."""
         if self.phase is Phase.OUT:
             return []
-        if self.phase is not Phase.NEW and now_ms > self._due_ms + self._ledger.settings.timeout_ms // 2:
+        if self.phase is not Phase.NEW and now_ms > self.wake_ms + self._ledger.settings.timeout_ms // 2:
             self._liveness.slept(now_ms)
         self._now_ms = now_ms
         self._handle(event)
         if self.phase is Phase.JOINING:
             self._check_joined()
-        self._due_ms = max(now_ms, self.wake_ms)
+        self.wake_ms = self._due_ms(event)
         actions = self._ledger.take()
         for action in actions:
             if isinstance(action, Finished):
                 self._finished(action.token)
         return actions
+
+    def _due_ms(self, event: Event) -> int:
+        copies = self.offsets.next_ms()
+        if isinstance(event, Commit):  # on the path of every consumed batch, and moves nothing else
+            return self.wake_ms if copies is None else min(self.wake_ms, copies)
+        judgement = self._liveness.next_ms() if self.phase is Phase.MEMBER else None
+        joined = self._join_until_ms if self.phase is Phase.JOINING else None
+        later = (judgement, joined, self._requests.next_ms(), copies)
+        return min([self._next_beat_ms, *(due for due in later if due is not None)])
 
     def _handle(self, event: Event) -> None:
         match event:

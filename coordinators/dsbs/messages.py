@@ -6,11 +6,10 @@ with each message of one session, so that a message heard before is no sign of l
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from coordinators.dsbs.codec import Malformed, parsed, row_from_json, row_to_json
+from coordinators.dsbs.codec import Malformed, parsed, row_from_json, row_to_json, to_text
 from coordinators.dsbs.rows import LeaderRow, MemberRow, OffsetRow, Row, TopicRow
 from coordinators.dsbs.tables import BUCKETS
 
@@ -135,7 +134,7 @@ class Envelope:
 def encode(envelope: Envelope) -> bytes:
     body = envelope.body
     head = [envelope.cluster, row_to_json(envelope.sender), envelope.sequence, body.kind]
-    return json.dumps([*head, *_fields(body)], separators=(",", ":")).encode()
+    return to_text([*head, *_fields(body)]).encode()
 
 
 def _fields(body: Body) -> list[Any]:

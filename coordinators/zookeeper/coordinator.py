@@ -71,6 +71,7 @@ class ZooKeeperCoordinator(Coordinator):
         self._offsets = self._chosen_offsets()
         self._registered_in = 0  # the session
         self._reported: set[str] = set()
+        self._was_connected = True
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -130,6 +131,10 @@ class ZooKeeperCoordinator(Coordinator):
     def _connection_moved(self) -> None:
         self._mirror.mark_all()  # watches are lost with their connection
         self._wake.set()
+        connected = self._session.connected
+        if connected != self._was_connected and self._tasks:
+            _LOG.warning("broker %s %s ZooKeeper", self.me.id, "reaches" if connected else "has lost")
+        self._was_connected = connected
 
     async def _reread(self) -> None:
         self._mirror.mark_all()

@@ -13,6 +13,7 @@ answered. So the lease ends one session timeout after the latest such moment, le
 from __future__ import annotations
 
 import asyncio
+import logging
 import select
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
 
 CONNECT_WITHIN_S: Final = 10.0
 STOP_WITHIN_S: Final = 2.0
-# Hazard: kazoo's own backoff grows to a minute, and expires healthy brokers after a restart of ZooKeeper.
-RECONNECT_DELAY_MAX_S: Final = 0.5
+# Hazard: kazoo's own backoff grows to a minute, and expires healthy brokers after a restart of ZooKeeper. Without a
+# backoff its jitter, which multiplies the pause before, lets the pause dwindle to nothing in a long outage.
+RECONNECT_DELAY_S: Final = 0.25
 # A server that is just starting takes connections that it never answers: each attempt gets a part of the timeout.
 ATTEMPT_S_MIN: Final = 0.5
 LEASE_SHARE: Final = 5 / 6  # of the session timeout; the rest is the margin to notice the end and to stop
@@ -56,6 +58,9 @@ _REQUEST_BYTES: Final = 16
 _ANSWER_BYTES: Final = 20
 _STAT_BYTES: Final = 68
 _MULTI_BYTES: Final = 9
+# Every failed attempt to connect is a warning of kazoo's, some of them each second; the broker says it once.
+_KAZOO_LOG: Final = logging.getLogger("coordinators.zookeeper.kazoo")
+_KAZOO_LOG.setLevel(logging.ERROR)
 # Errors that are a server's answer, and so prove that it heard the request.
 _ANSWERS: Final = (
     kazoo.NoNodeError,
@@ -113,8 +118,9 @@ class Session:
             handler=self._handler,
             auth_data=[("digest", auth)] if auth else None,
             default_acl=CREATOR_ALL_ACL if auth else None,
+            logger=_KAZOO_LOG,
             connection_retry=KazooRetry(
-                max_tries=-1, backoff=1, max_delay=RECONNECT_DELAY_MAX_S, sleep_func=self._handler.sleep_func
+                max_tries=-1, delay=RECONNECT_DELAY_S, backoff=1, max_jitter=0, sleep_func=self._handler.sleep_func
             ),
         )
 

@@ -44,10 +44,23 @@ from workloads.ports import free_ports
 from workloads.results import ResultsFolder
 from workloads.runner import SpecChanged, Summary
 
+before: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _others() -> None:
+    """Other tests of this process may keep a cluster or Spark for the whole session."""
+    before.clear()
+    before.update(descendants(os.getpid()))
+
+
+def started_here() -> set[int]:
+    return descendants(os.getpid()) - before
+
 
 def own(marker: str) -> int:
     """The child of this process whose command holds `marker`."""
-    (found,) = [pid for pid in descendants(os.getpid()) if marker in command_of(pid)]
+    (found,) = [pid for pid in started_here() if marker in command_of(pid)]
     return found
 
 
@@ -92,7 +105,7 @@ def test_a_broker_that_dies_costs_its_trial_and_the_next_run_repeats_that_alone(
     again = Hooks()
     assert run_here(tmp_path, three, again) == Summary(valid=3, invalid=0, failed=0)
     assert [trial for trial, _ in again.ended] == [three.trials[1].id]
-    assert not descendants(os.getpid())
+    assert not started_here()
 
 
 @pytest.mark.parametrize("role", ["producer", "consumer"])
@@ -100,7 +113,7 @@ def test_a_client_that_dies_costs_its_trial(tmp_path: Path, role: str) -> None:
     two = slow(mode="streaming")
 
     def kill() -> None:
-        clients = sorted(pid for pid in descendants(os.getpid()) if "workloads.client" in command_of(pid))
+        clients = sorted(pid for pid in started_here() if "workloads.client" in command_of(pid))
         os.kill(clients[0 if role == "producer" else 1], signal.SIGKILL)
 
     assert run_here(tmp_path, two, in_second_trial(two, kill)) == Summary(valid=1, invalid=0, failed=1)
@@ -112,7 +125,7 @@ def test_a_trial_that_takes_too_long_fails_with_the_stage_it_was_in(tmp_path: Pa
     assert run_here(tmp_path, short) == Summary(valid=0, invalid=0, failed=1)
     (row,) = rows(tmp_path).values()
     assert re.fullmatch(r"not finished within 0\.4 s; it was (connecting the producers|producing)", row["reason"])
-    assert not descendants(os.getpid())
+    assert not started_here()
 
 
 def test_where_a_port_is_taken_in_between_others_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +156,7 @@ def test_where_ports_are_taken_every_time_the_trials_fail_and_say_so(
     (row,) = rows(tmp_path).values()
     assert row["reason"].startswith("the cluster did not start: broker-3 ended with 98; the end of broker-3.log:")
     assert f"cannot listen on 127.0.0.1:{taken}" in row["reason"]
-    assert not descendants(os.getpid())
+    assert not started_here()
 
 
 def test_a_cluster_that_does_not_start_fails_its_trials_and_leaves_nothing(
@@ -155,7 +168,7 @@ def test_a_cluster_that_does_not_start_fails_its_trials_and_leaves_nothing(
         f"broker-{number} was not ready within 0 s" for number in (1, 2, 3)
     }
     assert rows(tmp_path).keys() == ids(QUICK)
-    assert not descendants(os.getpid())
+    assert not started_here()
 
 
 def test_a_warm_up_that_fails_twice_fails_the_trials_behind_it(tmp_path: Path) -> None:
@@ -303,4 +316,4 @@ def test_an_architecture_that_a_broker_refuses_ends_the_run_with_2(
     ) as refused:
         run_here(tmp_path, ONE_TRIAL)
     assert refused.value.exit_code == 2
-    assert not descendants(os.getpid())
+    assert not started_here()

@@ -171,10 +171,11 @@ async def test_2_a_controller_that_was_replaced_passes_nothing_on(server: Server
 
 
 @asynchronous
-async def test_3_the_pause_between_two_attempts_to_reconnect_never_grows(
+async def test_3_the_pause_between_two_attempts_to_reconnect_neither_grows_nor_dwindles(
     server: Server, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Defence: `connection_retry` with a backoff of 1. kazoo's own doubles up to a minute."""
+    """Defence: `connection_retry` with a backoff of 1 and no jitter. kazoo's own doubles up to a minute; with a jitter,
+    which multiplies the pause before, it walks at random, and down to nothing in the long run."""
     pauses: list[float] = [0.0]
     enough = Event()
     attempts_max = 60
@@ -198,7 +199,24 @@ async def test_3_the_pause_between_two_attempts_to_reconnect_never_grows(
         proxy.cut()
         assert await asyncio.to_thread(enough.wait, WITHIN_S)
         proxy.heal()
-    assert max(pauses) <= session_module.RECONNECT_DELAY_MAX_S
+    _, *whole = pauses[:attempts_max]  # before the first attempt there is none
+    assert whole == [pytest.approx(session_module.RECONNECT_DELAY_S)] * (attempts_max - 1)
+
+
+@asynchronous
+async def test_3_a_server_that_takes_a_connection_and_says_nothing_is_not_waited_for(
+    server: Server, proxy: Proxy
+) -> None:
+    """Defence: an attempt has a time of its own. kazoo gives a server a whole session timeout for its first word."""
+    async with group(server.address) as brokers:
+        coordinator = brokers.made(1, connect=proxy.address, session_timeout_ms=60_000)
+        coordinator._session._handler._attempt_s = 0.1
+        proxy.silence()
+        starting = asyncio.create_task(coordinator.start())
+        await eventually(lambda: proxy.connections >= 3)
+        proxy.heal()
+        await starting
+        assert coordinator.view().brokers.keys() == {1}
 
 
 # --- 5: a restarting broker finds its own ghost ----------------------------------------------------------------------
