@@ -38,18 +38,28 @@ _PRODUCER_ID_BITS: Final = 62
 def metadata(
     service: Service, caller: Caller, request: MetadataRequest
 ) -> MetadataResponse | Coroutine[Any, Any, MetadataResponse]:
-    """Brokers and topics as this broker knows them; missing topics are made first where that is allowed."""
+    """Brokers and topics as this broker knows them. Missing ones are asked for where the architecture keeps metadata
+    elsewhere, and made where that is allowed."""
     view = service.coordinator.view()
     names = None if request.topics is None else list(dict.fromkeys(topic.name for topic in request.topics))
     missing = [name for name in names or () if name not in view.topics and topic_name_fault(name) is None]
-    if missing and request.allow_auto_topic_creation and service.defaults.auto_create:
-        return _made_first(service, missing, names)
+    if missing:
+        return _found_or_made(service, missing, names, make=request.allow_auto_topic_creation)
     return _described(service, names)
 
 
-async def _made_first(service: Service, missing: list[str], names: list[str] | None) -> MetadataResponse:
+async def _found_or_made(
+    service: Service, missing: list[str], names: list[str] | None, *, make: bool
+) -> MetadataResponse:
+    try:
+        await service.coordinator.find_topics(missing)
+    except CoordinationError as error:  # what is known is described all the same
+        service.metrics.refuse(type(error).__name__)
     defaults = service.defaults
-    for name in missing:
+    known = service.coordinator.view().topics
+    for name in missing if make and defaults.auto_create else ():
+        if name in known:
+            continue
         try:
             await service.topics.create(name, defaults.partitions, defaults.replication_factor, TopicSettings())
         except TopicExists:

@@ -76,6 +76,10 @@ class AdminService(AdminServicer):
         request: pb.DescribeTopicsRequest,
         context: grpc.aio.ServicerContext[pb.DescribeTopicsRequest, pb.DescribeTopicsResponse],
     ) -> pb.DescribeTopicsResponse:
+        try:
+            await self._coordinator.find_topics(request.names)
+        except REFUSALS as error:
+            return pb.DescribeTopicsResponse(error=error_of(error))
         known = self._coordinator.view().topics
         missing = [name for name in request.names if name not in known]
         if missing:

@@ -25,7 +25,7 @@ from tests.bench.trial import clients
 from workloads.cluster import Cluster
 from workloads.drivers.grpc import Admin
 from workloads.errors import BrokerlabError
-from workloads.manifest import _commit, _machine, now
+from workloads.manifest import commit, machine, now
 from workloads.settings import Architecture, ClusterSettings
 
 if TYPE_CHECKING:
@@ -80,13 +80,13 @@ async def _bench(options: argparse.Namespace, which: Sequence[cells.Cell]) -> No
 def _about(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "started": now(),
-        "commit": _commit(),
+        "commit": commit(),
         "versions": {
             "Python": platform.python_version(),
             "librdkafka": confluent_kafka.libversion()[0],
             **{package: version(package) for package in ("brokerlab", "confluent-kafka", "uvloop")},
         },
-        "machine": _machine(),
+        "machine": machine(),
         "seconds": options.seconds,
         "repetitions": options.repetitions,
     }
