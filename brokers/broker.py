@@ -16,7 +16,9 @@ from brokers.log.errors import LogError
 from brokers.metrics import Metrics
 from brokers.rpc.admin import AdminService
 from brokers.rpc.data import DataService
+from brokers.rpc.peer import GrpcTransport, PeerService
 from brokers.rpc.server import RpcServer
+from brokers.rpc.tables import TablesService
 from brokers.store import Store
 from brokers.topics import TopicAdmin
 from brokers.wire.framing import FrameLimits
@@ -54,23 +56,27 @@ class BrokerProcess:
     async def _start(self) -> None:
         config, metrics = self._config, Metrics()
         self._closing.callback(_locked(config.data_dir).close)
-        setup = CoordinatorSetup(config.me, config.brokers, self._journal, config.coordinator_options)
+        peers = GrpcTransport()
+        self._closing.push_async_callback(peers.close)
+        setup = CoordinatorSetup(config.me, config.brokers, self._journal, config.coordinator_options, peers)
         coordinator = create(config.coordinator, setup)
         self._closing.push_async_callback(coordinator.stop)
-        await coordinator.start()
-        self._closing.push_async_callback(coordinator.stop)  # once more, and first: before its journals are closed
         store = Store(config.data_dir, config.log, config.me.id, coordinator.view)
         self._closing.callback(store.close)
-        store.follow(coordinator.view())
         topics = TopicAdmin(coordinator, store, config.limits.partitions_max)
         rpc = RpcServer(
             config.me,
             config.limits,
             DataService(store, coordinator, metrics, config.limits.message_bytes_max),
             AdminService(store, topics, coordinator, config.coordinator, metrics),
+            PeerService(peers),
+            TablesService(coordinator),
         )
         self._closing.push_async_callback(rpc.stop)
-        await rpc.start()
+        await rpc.start()  # before the coordinator: brokers that start together must be able to answer each other
+        await coordinator.start()
+        self._closing.push_async_callback(coordinator.stop)  # once more, and first: before its journals are closed
+        store.follow(coordinator.view())
         kafka = KafkaListener(coordinator, store, topics, metrics, config.topics, _listener_limits(config.limits))
         self._closing.push_async_callback(kafka.stop)
         await kafka.start(config.me.host, config.me.kafka_port)

@@ -38,9 +38,11 @@ class StaticCoordinator(Coordinator):
         self._topics_journal = self._journal("topics")
         self._offsets = OffsetTable(self._journal("offsets"))
         topics: dict[str, Topic] = {}
-        for record in self._topics_journal.replay():
+        records = list(self._topics_journal.replay())
+        for record in records:
             self._replay(record, topics)
-        self._topics_journal.replace(map(_record, topics.values()))
+        if len(records) > len(topics):  # and not otherwise: on a full disk what is there can still be read
+            self._topics_journal.replace(map(_record, topics.values()))
         self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
 
     def _replay(self, record: bytes, topics: dict[str, Topic]) -> None:

@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "status": "what of a run is done, failed, invalid or left",
     "doctor": "what this machine has, what is missing, how to mend it",
     "cluster": "a cluster to play with: up, status, down",
+    "tables": "the information tables of a broker, as the paper prints them",
+    "scale": "how the cost of coordination grows with brokers, topics and groups",
     "topic": "topics of any Kafka-compatible cluster: create, list, describe, delete",
     "produce": "send the lines of standard input to a topic",
     "consume": "print the messages of a topic",

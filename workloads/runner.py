@@ -39,7 +39,7 @@ LOST_MAX: Final = 2
 # A client that loses its broker may say so before the broker's own end is noticed, which is the better reason.
 END_NOTICED_WITHIN_S: Final = 1.0
 # The faster end's window may be shorter than asked for, but not so short that its rate says nothing.
-SHORTEST_WINDOW_S: Final = 0.4
+SHORTEST_WINDOW_S: Final = 0.35
 
 
 class SpecChanged(BrokerlabError):

@@ -8,11 +8,14 @@ import grpc.aio
 
 from brokers.errors import PortInUse
 from brokers.rpc.brokerlab_pb2_grpc import add_AdminServicer_to_server, add_DataServicer_to_server
+from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server, add_TablesServicer_to_server
 
 if TYPE_CHECKING:
     from brokers.config import Limits
     from brokers.rpc.admin import AdminService
     from brokers.rpc.data import DataService
+    from brokers.rpc.peer import PeerService
+    from brokers.rpc.tables import TablesService
     from coordinators.model import Broker
 
 STOP_GRACE_S: Final = 1.0
@@ -21,11 +24,21 @@ METADATA_BYTES_MAX: Final = 16 * 1024
 
 
 class RpcServer:
-    def __init__(self, me: Broker, limits: Limits, data: DataService, admin: AdminService) -> None:
+    def __init__(
+        self,
+        me: Broker,
+        limits: Limits,
+        data: DataService,
+        admin: AdminService,
+        peer: PeerService,
+        tables: TablesService,
+    ) -> None:
         self._address = f"{me.host}:{me.rpc_port}"
         self._server = grpc.aio.server(options=_options(limits))
         add_DataServicer_to_server(data, self._server)
         add_AdminServicer_to_server(admin, self._server)
+        add_PeerServicer_to_server(peer, self._server)
+        add_TablesServicer_to_server(tables, self._server)
 
     async def start(self) -> None:
         """Listen. Raises `PortInUse`."""

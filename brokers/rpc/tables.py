@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import grpc.aio
 from google.protobuf.json_format import MessageToDict
@@ -24,6 +24,7 @@ EXIT_UNREACHABLE: Final = 1
 EXIT_UNSUPPORTED: Final = 2
 
 
+@runtime_checkable
 class HoldsTables(Protocol):
     """What a coordinator that holds tables can do beyond the contract."""
 
@@ -31,8 +32,9 @@ class HoldsTables(Protocol):
 
 
 class TablesService(TablesServicer):
-    def __init__(self, holder: HoldsTables | None) -> None:
-        self._holder = holder
+    def __init__(self, holder: object) -> None:
+        """`holder` is the broker's coordinator, whatever the architecture."""
+        self._holder = holder if isinstance(holder, HoldsTables) else None
 
     async def Show(  # noqa: N802 - the service's name
         self,
