@@ -31,7 +31,7 @@ full: $(SETUP)  ## 8 B to 128 KB, all cells
 	@$(BIN)/brokerlab run --profile full $(RUN_ARGUMENTS)
 
 test: $(SETUP)  ## all tests, in two processes
-	@$(BIN)/python -m pytest -q --numprocesses 2 --dist loadgroup
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .
