@@ -171,7 +171,7 @@ async def test_an_earlier_leader_changes_nothing(cluster: Backend) -> None:
     with pytest.raises(StaleEpoch):
         await leader.change_in_sync(AT, set(before.replicas), before.epoch)
     for broker in brokers:
-        await until(broker, lambda view: view.topics[AT.topic].partitions[0] == after)
+        await until(broker, lambda view: AT.topic in view.topics and view.topics[AT.topic].partitions[0] == after)
 
 
 @contract()
