@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _MANIFEST_KEYS = frozenset({"spec_hash", "profile", "started", "ended", "planned", "sizes"})  # what is read back
 TRIALS, REQUESTS, LATENCY = "trials", "requests", "latency"
 MANIFEST = "manifest.json"
@@ -90,7 +90,11 @@ def trial_schema() -> pa.Schema:
             ("cpu_user_s", real),
             ("cpu_system_s", real),
             ("rss_max_bytes", whole),
-            ("written_bytes", whole),
+            ("written_bytes", whole),    # to disk; what the page cache still holds is not in it
+            ("received_bytes", whole),   # by network, as the process itself counted; null where it does not count
+            ("sent_bytes", whole),
+            ("gc_pause_s", real),        # the world stopped for the JVM's collector; null where there is no JVM
+            ("coordination_cpu_s", real),  # of a broker's CPU, what the coordination client's own threads took
         ]))),
         ("coordination", pa.list_(pa.struct([
             ("node", text),              # the broker that counted

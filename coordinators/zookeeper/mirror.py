@@ -138,6 +138,8 @@ class Mirror:
             return
         ats = [TopicPartition(name, number) for number in range(len(stored.replicas))]
         nodes = await together(self._session.get(KIND, self._tree.state(at), watch=True) for at in ats)
+        if name not in self._names:
+            return  # deleted while the answers were under way
         known = self.topics.get(name)
         same_size = known is not None and len(known.partitions) == len(ats)
         partitions = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -70,7 +71,8 @@ BAD_FRAMES: dict[str, bytes] = {
 @pytest.mark.parametrize("name", BAD_FRAMES)
 def test_a_bad_frame_ends_its_connection_and_nothing_else(name: str, cluster: Cluster, topic: str) -> None:
     with unharmed(cluster, topic), RawClient(cluster.port()) as client:
-        client.send(BAD_FRAMES[name])
+        with suppress(ConnectionResetError):  # the broker need not read a long frame to its end
+            client.send(BAD_FRAMES[name])
         assert client.closed_by_broker()
 
 

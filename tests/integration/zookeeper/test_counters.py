@@ -114,6 +114,7 @@ async def test_requests_for_coordination_that_thirty_thousand_messages_cost(
 ) -> None:
     async with running(architecture, tmp_path) as addresses:
         leader = await with_topic(addresses)
+        await DataStub(leader).Produce(a_request())  # whoever leads has heard of the topic when it has answered
         before = await coordination(leader)
         answers = [answer async for answer in DataStub(leader).ProduceStream(produced())]
         assert [answer.error.code for answer in answers] == [pb.OK] * REQUESTS
@@ -148,9 +149,12 @@ async def with_topic(addresses: list[str]) -> grpc.aio.Channel:
 
 
 async def produced() -> AsyncIterator[pb.ProduceRequest]:
-    records = [pb.Record(value=b"x" * 32)] * BATCH
     for _ in range(REQUESTS):
-        yield pb.ProduceRequest(topic=AT.topic, partition=0, acks=1, records=records)
+        yield a_request()
+
+
+def a_request() -> pb.ProduceRequest:
+    return pb.ProduceRequest(topic=AT.topic, partition=0, acks=1, records=[pb.Record(value=b"x" * 32)] * BATCH)
 
 
 async def coordination(leader: grpc.aio.Channel) -> Mapping[str, int]:
