@@ -28,6 +28,8 @@ HELD_EQUAL = (
     "commit",
     "fetch",
     "rate",
+    "topology",
+    "rtt_ms",
 )
 _GROUP = (*CELL, *ARCHITECTURE)
 # A window is production or consumption in split mode; in streaming, where the two overlap, it is both.

@@ -23,9 +23,21 @@ SLICE_MS = 100
 
 def bucket_of(value: Column) -> Column:
     """The histogram bucket of a whole number of nanoseconds, as `results.bucket_of` computes it."""
-    bits = fn.length(fn.bin(value))
-    shift = fn.greatest(fn.lit(0), bits - (_PRECISION_BITS + 1))
+    shift = fn.greatest(fn.lit(0), _bits(value) - (_PRECISION_BITS + 1))
     return fn.call_function("shiftleft", shift, fn.lit(_PRECISION_BITS)) + fn.call_function("shiftright", value, shift)
+
+
+def _bits(value: Column) -> Column:
+    """How many bits a whole number has, 1 for 0.
+
+    A logarithm in floating point is off by one beside some powers of two, and is put right; the obvious way, to count
+    the digits of `bin(value)`, makes a text of every request and takes three times as long.
+    """
+    one = fn.lit(1).cast("bigint")
+    near = fn.least(fn.floor(fn.log2(fn.greatest(value, one).cast("double"))).cast("int"), fn.lit(62))
+    too_many = fn.when(fn.call_function("shiftleft", one, near) > value, 1).otherwise(0)
+    too_few = fn.when(fn.call_function("shiftright", value, near) > 1, 1).otherwise(0)
+    return near + 1 - too_many + too_few
 
 
 def bucket_highest(index: Column) -> Column:
@@ -37,42 +49,38 @@ def bucket_highest(index: Column) -> Column:
 
 
 def histograms(requests: DataFrame, latency: DataFrame) -> DataFrame:
-    """Per trial, kind of latency and bucket: how many.
+    """Per trial, kind of latency and bucket: how many, in as many rows as they come in.
 
     A row of one request is its own histogram; a slice brings one. Requests that failed have no latency, nor has a slice
     without a histogram.
     """
     took = fn.col("done_ns") - fn.col("sent_ns")
+    kind = fn.concat("role", fn.lit(" request")).alias("kind")
+    answered = requests.where((fn.col("status") == "ok") & (took >= 0))
+    # Apart, because a request on its own needs no array: most of the time of a hundred million rows was theirs.
     sliced = fn.coalesce(fn.size("latency_index") > 0, fn.lit(False))
-    answered = requests.where((fn.col("status") == "ok") & (took >= 0) & (sliced | (fn.col("requests") == 1)))
-    alone = fn.array(bucket_of(took))
-    by_request = answered.select(
-        "trial_id",
-        fn.concat("role", fn.lit(" request")).alias("kind"),
-        fn.when(sliced, fn.col("latency_index").cast("array<bigint>")).otherwise(alone).alias("buckets"),
-        fn.when(sliced, fn.col("latency_count")).otherwise(fn.array(fn.lit(1).cast("bigint"))).alias("counts"),
+    alone = answered.where(~sliced & (fn.col("requests") == 1)).select(
+        "trial_id", kind, bucket_of(took).alias("bucket"), fn.lit(1).cast("bigint").alias("count")
     )
-    by_client = latency.select(
-        "trial_id",
-        fn.translate("kind", "_", " ").alias("kind"),
-        fn.col("latency_index").cast("array<bigint>").alias("buckets"),
-        fn.col("latency_count").alias("counts"),
-    )
-    pairs = fn.explode(fn.arrays_zip("buckets", "counts")).alias("pair")
-    return (
-        by_request.union(by_client)
-        .select("trial_id", "kind", pairs)
-        .groupBy("trial_id", "kind", fn.col("pair.buckets").alias("bucket"))
-        .agg(fn.sum("pair.counts").alias("count"))
+    by_slice = answered.where(sliced).select("trial_id", kind, "latency_index", "latency_count")
+    by_client = latency.select("trial_id", fn.translate("kind", "_", " "), "latency_index", "latency_count")
+    pair = fn.explode(fn.arrays_zip("latency_index", "latency_count")).alias("pair")
+    return alone.union(
+        by_slice.union(by_client)
+        .select("trial_id", "kind", pair)
+        .select("trial_id", "kind", fn.col("pair.latency_index").cast("bigint"), fn.col("pair.latency_count"))
     )
 
 
 def quantiles(counted: DataFrame, rated: DataFrame) -> DataFrame:
     """Per cell, architecture and kind: how many, and the quantiles in nanoseconds, over all valid tries together."""
-    trials = rated.where("kind = 'measured' and verdict = 'valid'").select("trial_id", *CELL, *ARCHITECTURE).distinct()
-    keys = (*CELL, *ARCHITECTURE, "kind")
-    merged = counted.join(fn.broadcast(trials), "trial_id").groupBy(*keys, "bucket").agg(fn.sum("count").alias("count"))
-    all_of = Window.partitionBy(*keys)
+    keys = (*CELL, *ARCHITECTURE)
+    trials = rated.where("kind = 'measured' and verdict = 'valid'").select("trial_id", *keys).distinct()
+    # One short name for a cell and architecture is cheaper to group millions of rows by than all its columns.
+    named = trials.withColumn("name", fn.min("trial_id").over(Window.partitionBy(*keys))).cache()
+    short = fn.broadcast(named.select("trial_id", "name"))
+    merged = counted.join(short, "trial_id").groupBy("name", "kind", "bucket").agg(fn.sum("count").alias("count"))
+    all_of = Window.partitionBy("name", "kind")
     reached = merged.withColumn("upto", fn.sum("count").over(all_of.orderBy("bucket"))).withColumn(
         "total", fn.sum("count").over(all_of)
     )
@@ -81,8 +89,10 @@ def quantiles(counted: DataFrame, rated: DataFrame) -> DataFrame:
         fn.min(fn.when(fn.col("upto") * 1000 >= fn.col("total") * round(share * 1000), fn.col("bucket"))).alias(name)
         for name, share in QUANTILES.items()
     ]
-    found = reached.groupBy(*keys).agg(fn.max("total").alias("n"), *columns)
-    return found.select(*keys, "n", *(bucket_highest(fn.col(name)).alias(f"{name}_ns") for name in QUANTILES))
+    found = reached.groupBy("name", "kind").agg(fn.max("total").alias("n"), *columns)
+    cells = fn.broadcast(named.where("trial_id = name").drop("trial_id"))
+    highest = [bucket_highest(fn.col(name)).alias(f"{name}_ns") for name in QUANTILES]
+    return found.join(cells, "name").select(*keys, "kind", "n", *highest)
 
 
 def over_time(requests: DataFrame, rated: DataFrame) -> DataFrame:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from brokers.config import BrokerConfig, Limits
     from coordinators.api import Coordinator, Journal
+    from coordinators.errors import CoordinationError
 
 
 MAINTENANCE_S: Final = 10.0
@@ -38,12 +39,17 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class BrokerProcess:
-    """`start` returns when the broker serves; `stop` when everything is closed and on its way to the disk."""
+    """`start` returns when the broker serves; `stop` when everything is closed and on its way to the disk.
+
+    Where its coordinator is lost for good, a broker does not stay to refuse everything: the task that started it is
+    cancelled, as by a task group, and `stop` then raises why.
+    """
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
         self._closing = AsyncExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._loss: CoordinationError | None = None
 
     async def start(self) -> None:
         """Raises what the parts raise; what was started by then is stopped again."""
@@ -80,6 +86,7 @@ class BrokerProcess:
         kafka = KafkaListener(coordinator, store, topics, metrics, config.topics, _listener_limits(config.limits))
         self._closing.push_async_callback(kafka.stop)
         await kafka.start(config.me.host, config.me.kafka_port)
+        self._keep(self._end_with(coordinator, asyncio.current_task()))
         self._keep(_follow(store, coordinator))
         self._keep(_maintain(store))
         if config.log.fsync is FsyncPolicy.INTERVAL:
@@ -94,13 +101,21 @@ class BrokerProcess:
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         self._tasks.add(asyncio.create_task(work))
 
+    async def _end_with(self, coordinator: Coordinator, owner: asyncio.Task[object] | None) -> None:
+        self._loss = await coordinator.lost()
+        if owner is not None:
+            owner.cancel()
+
     async def stop(self) -> None:
+        """Raises the `CoordinationError` by which the broker ended itself, if it did."""
         for task in self._tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
         self._tasks.clear()
         await self._closing.aclose()
+        if self._loss is not None:
+            raise self._loss
 
 
 def _locked(folder: Path) -> IO[bytes]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from brokers.log.errors import SequenceError
     from brokers.log.log import Batch
+    from brokers.log.stretch import Stretch
     from coordinators.model import ClusterView, Topic, TopicSettings
 
 TOPICS_FOLDER: Final = "topics"
@@ -73,9 +74,15 @@ class HeldPartition:
 
     def read(self, offset: int, bytes_max: int, records_max: int = 0) -> bytes:
         """Whole batches from `offset`; at most `records_max` records (0: no bound), and what the topic allows."""
+        return self.log.read(offset, bytes_max, self._records_max(records_max))
+
+    def lend(self, offset: int, bytes_max: int, records_max: int, read_bytes_max: int) -> bytes | Stretch:
+        """The same, left in its file where it is more than `read_bytes_max`."""
+        return self.log.lend(offset, bytes_max, self._records_max(records_max), read_bytes_max)
+
+    def _records_max(self, asked: int) -> int | None:
         allowed = self.settings.fetch_records_max
-        bound = min(records_max, allowed) if records_max and allowed else records_max or allowed
-        return self.log.read(offset, bytes_max, bound or None)
+        return (min(asked, allowed) if asked and allowed else asked or allowed) or None
 
     def durable(self, offset: int) -> Awaitable[None] | None:
         """What to wait for before what lies before `offset` may be acknowledged; None where that is nothing."""
@@ -126,7 +133,9 @@ class Store:
     def follow(self, view: ClusterView) -> None:
         """Open what this broker is a replica of and does not hold yet; delete what no longer exists.
 
-        Raises `LogDiskFailed` where a log cannot even be read; partitions before it are open then.
+        A view in which this broker itself is not there deletes nothing: who is shut out of the cluster, or reads what
+        is another's, does not know what exists. Raises `LogDiskFailed` where a log cannot even be read;
+        partitions before it are open then.
         """
         wanted = {
             TopicPartition(topic.name, number): topic
@@ -134,8 +143,9 @@ class Store:
             for number, partition in enumerate(topic.partitions)
             if self._me in partition.replicas
         }
-        for at in [held for held in self._held if held not in wanted]:
-            self._delete(TopicPartition(*at))
+        if self._me in view.brokers:
+            for at in [held for held in self._held if held not in wanted]:
+                self._delete(TopicPartition(*at))
         for at, topic in wanted.items():
             if at not in self._held:
                 self._held[at] = self._opened(at, topic)

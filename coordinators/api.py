@@ -32,12 +32,13 @@ can forget to, and whoever sends something counts what it sends.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from math import inf
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from coordinators.errors import InvalidRequest, NotCoordinator, Unavailable
+from coordinators.errors import CoordinationError, InvalidRequest, NotCoordinator, Unavailable
 from coordinators.meter import Meter
 from coordinators.model import (
     DEFAULT_SETTINGS,
@@ -86,6 +87,8 @@ class Coordinator(ABC):
         self.meter = Meter()
         self._clock = clock
         self._views = Views()
+        self._loss: CoordinationError | None = None
+        self._lost = asyncio.Event()
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -100,6 +103,17 @@ class Coordinator(ABC):
     async def stop(self) -> None:
         """Leave in an orderly way: what this broker led passes on at once. Safe to call twice, after a failed start,
         and while the coordination service is away. `views` ends."""
+
+    async def lost(self) -> CoordinationError:
+        """Wait until this broker can take part no more before it is started anew, and say why. Most never are: what
+        passes by itself (a service that is away, a session that ended) is no loss, and neither is an orderly stop."""
+        await self._lost.wait()
+        assert self._loss is not None, "set before the event"
+        return self._loss
+
+    def _lose(self, why: CoordinationError) -> None:
+        self._loss = self._loss or why
+        self._lost.set()
 
     # --- eventually visible -------------------------------------------------------------------------------
 
@@ -269,6 +283,12 @@ class Coordinator(ABC):
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]: ...
 
     # --- counting -----------------------------------------------------------------------------------------
+
+    @property
+    def client_cpu_ns(self) -> int:
+        """Processor time, since the start, of threads that the library behind this coordinator has of its own. What is
+        done on the broker's event loop is not in it: only that of the whole process is known."""
+        return 0
 
     async def _waited(self, verb: str, work: Awaitable[T]) -> T:
         """Await `work` and count it with the time that it took."""

@@ -20,6 +20,8 @@ from workloads import results
 ARCHITECTURES = ("zookeeper", "zookeeper-watch", "dsbs", "static")
 SPEC_HASH = "made"
 START_NS = 1_000_000_000
+# Of one coordination operation: how long a request waited for it, and the processor time of both ends.
+WAIT_S, CLIENT_CPU_S, SERVER_CPU_S = 500e-6, 120e-6, 60e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,10 @@ def trial_row(made: MadeTrial) -> dict[str, Any]:
         "commit": "every_batch",
         "fetch": "batch",
         "rate": None,
+        "topology": "loopback",
+        "rtt_ms": "0",
         "messages": n,
+        "to_consume": n,
         "sent": n,
         "acknowledged": n,
         "stored": n,
@@ -108,10 +113,14 @@ def _windows(made: MadeTrial) -> list[tuple[str, tuple[str, ...], float]]:
 
 
 def _resources(made: MadeTrial) -> Iterable[dict[str, Any]]:
+    """Four microseconds a message for a client, one for a broker; on top what its coordination operations take."""
+    operations = sum(count for _, count in _operations(made))
     for window, clients, wall_s in _windows(made):
-        processes = [(client, f"{client}-0", 4.0) for client in clients] + [("broker", "broker-1", 1.0)]
-        for role, node, us_a_message in processes:
-            cpu_s = made.messages * us_a_message / 1e6
+        used = [(client, f"{client}-0", made.messages * 4e-6) for client in clients]
+        used.append(("broker", "broker-1", made.messages * 1e-6 + operations * CLIENT_CPU_S))
+        if made.architecture.startswith("zookeeper"):
+            used.append(("coordinator", "zookeeper", operations * SERVER_CPU_S))
+        for role, node, cpu_s in used:
             yield {
                 "role": role,
                 "node": node,
@@ -121,22 +130,31 @@ def _resources(made: MadeTrial) -> Iterable[dict[str, Any]]:
                 "cpu_system_s": cpu_s * 0.25,
                 "rss_max_bytes": 64 << 20,
                 "written_bytes": made.messages * made.message_size,
+                "received_bytes": None if role == "coordinator" else made.messages * made.message_size,
+                "sent_bytes": None if role == "coordinator" else made.messages * made.message_size,
+                "gc_pause_s": 0.01 if role == "coordinator" else None,
+                "coordination_cpu_s": operations * CLIENT_CPU_S if role == "broker" else None,
             }
 
 
-def _coordination(made: MadeTrial) -> Iterable[dict[str, Any]]:
-    operations = {"zookeeper": ("lookup", "commit"), "zookeeper-watch": ("commit",), "dsbs": ("push",)}
+def _operations(made: MadeTrial) -> list[tuple[str, int]]:
+    """Of each window, what was done to coordinate, and how often."""
     requests = made.messages // made.batch_size
+    done = {"zookeeper": ("lookup", "commit"), "zookeeper-watch": ("commit",), "dsbs": ("push",)}
+    count = requests if made.architecture == "zookeeper" else 1
+    return [(operation, count) for operation in done.get(made.architecture, ())]
+
+
+def _coordination(made: MadeTrial) -> Iterable[dict[str, Any]]:
     for window, _, _ in _windows(made):
-        for operation in operations.get(made.architecture, ()):
-            count = requests if made.architecture == "zookeeper" else 1
+        for operation, count in _operations(made):
             yield {
                 "node": "broker-1",
                 "window": window,
                 "operation": operation,
                 "count": count,
                 "bytes": count * 100,
-                "wait_s": count * 0.0005,
+                "wait_s": count * WAIT_S,
             }
 
 

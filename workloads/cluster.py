@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from workloads.errors import BrokerlabError, UserError
 from workloads.ports import free_ports
 from workloads.processes import PortTaken, Process, ProcessFailed
+from workloads.topology.api import Loopback
 from workloads.zookeeper import ZooKeeperServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from workloads.settings import Architecture, ClusterSettings
+    from workloads.topology.api import Topology
 
 READY_WITHIN_S: Final = 20.0
 START_TRIES_MAX: Final = 3
@@ -53,12 +55,20 @@ class Cluster:
     """
 
     def __init__(
-        self, architecture: Architecture, settings: ClusterSettings, folder: Path, logs: Path, *, keep: bool = False
+        self,
+        architecture: Architecture,
+        settings: ClusterSettings,
+        folder: Path,
+        logs: Path,
+        *,
+        topology: Topology | None = None,
+        keep: bool = False,
     ) -> None:
         self._architecture = architecture
         self._settings = settings
         self._folder = folder
         self._logs = logs
+        self._topology = topology or Loopback()  # where everybody is; it has been started, and outlives the cluster
         self._keep = keep
         self._nodes: list[Node] = []
         self._brokers: dict[int, Process] = {}
@@ -119,15 +129,15 @@ class Cluster:
 
     async def _start_coordination(self) -> None:
         if self._architecture.coordinator == "zookeeper":
-            self._zookeeper = ZooKeeperServer(self._folder / "zookeeper", self._log("zookeeper"), self._zookeeper_port)
+            folder, log = self._folder / "zookeeper", self._log("zookeeper")
+            self._zookeeper = ZooKeeperServer(folder, log, self._zookeeper_port, self._topology)
             await self._zookeeper.start()
 
     async def _start_broker(self, node: Node) -> None:
         config = self._folder / f"{node.name}.json"
         config.write_text(json.dumps(self._config(node), indent=2))
-        process = await Process.start(
-            node.name, [sys.executable, "-m", "brokers", str(config)], node.log, spoken_with=True
-        )
+        command = self._topology.inside(node.name, [sys.executable, "-m", "brokers", str(config)])
+        process = await Process.start(node.name, command, node.log, spoken_with=True)
         self._brokers[node.id] = process
         try:
             async with asyncio.timeout(READY_WITHIN_S):
@@ -148,7 +158,7 @@ class Cluster:
         return {
             "broker": node.id,
             "brokers": [
-                {"id": peer.id, "host": "127.0.0.1", "kafka_port": peer.kafka_port, "rpc_port": peer.rpc_port}
+                {"id": peer.id, "host": self._host(peer), "kafka_port": peer.kafka_port, "rpc_port": peer.rpc_port}
                 for peer in self._nodes
             ],
             "data_dir": str(node.data),
@@ -168,11 +178,14 @@ class Cluster:
 
     @property
     def rpc_addresses(self) -> list[str]:
-        return [f"127.0.0.1:{node.rpc_port}" for node in self._nodes]
+        return [f"{self._host(node)}:{node.rpc_port}" for node in self._nodes]
 
     @property
     def kafka_addresses(self) -> list[str]:
-        return [f"127.0.0.1:{node.kafka_port}" for node in self._nodes]
+        return [f"{self._host(node)}:{node.kafka_port}" for node in self._nodes]
+
+    def _host(self, node: Node) -> str:
+        return self._topology.address(node.name)
 
     def partition_folder(self, broker: int, topic: str, partition: int) -> Path:
         """Where a broker keeps a partition (docs/log_format.md)."""
@@ -180,8 +193,9 @@ class Cluster:
 
     @property
     def processes(self) -> Mapping[str, tuple[str, Process]]:
-        """Name -> (role, process) of everything that serves."""
+        """Name -> (role, process) of everything that serves, and of what carries packets between them."""
         found = {process.name: ("broker", process) for process in self._brokers.values()}
+        found |= {process.name: ("network", process) for process in self._topology.carriers}
         if self._zookeeper is not None and self._zookeeper.process is not None:
             found["zookeeper"] = ("coordinator", self._zookeeper.process)
         return found
@@ -215,7 +229,7 @@ class ClientFailed(BrokerlabError):
 
 
 class Client:
-    """A client process, spoken with in lines of JSON (`workloads.client`)."""
+    """A process that works for the runner, spoken with in lines of JSON (`workloads.client`)."""
 
     def __init__(self, name: str, role: str, process: Process) -> None:
         self.name = name
@@ -223,9 +237,17 @@ class Client:
         self.process = process
 
     @classmethod
-    async def start(cls, role: str, number: int, logs: Path) -> Client:
+    async def start(cls, role: str, number: int, logs: Path, topology: Topology) -> Client:
         name = f"{role}-{number}"
-        command = [sys.executable, "-m", "workloads.client"]
+        return await cls._start(name, role, topology.inside(name, [sys.executable, "-m", "workloads.client"]), logs)
+
+    @classmethod
+    async def start_reader(cls, logs: Path) -> Client:
+        """The one that reads logs off the disk for the audit."""
+        return await cls._start("log-reader", "reader", [sys.executable, "-m", "brokers.readback"], logs)
+
+    @classmethod
+    async def _start(cls, name: str, role: str, command: Sequence[str], logs: Path) -> Client:
         return cls(name, role, await Process.start(name, command, logs / f"{name}.log", spoken_with=True))
 
     async def tell(self, **message: object) -> None:

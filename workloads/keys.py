@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from workloads import sizes
-from workloads.settings import ACKS_ALL
+from workloads.settings import ACKS_ALL, Rtt
 
 BROKERS_MAX = 32
 PARTITIONS_MAX = 1_024
@@ -24,10 +24,12 @@ BATCH_MESSAGES_MAX = 100_000
 REQUEST_BYTES_MAX = 64 * 1024**2
 INTERVAL_MS_MAX = 3_600_000
 RATE_MAX = 1_000_000_000
+RTT_MS_MAX = 10_000
 MESSAGES_MAX = 10_000_000_000
 SECONDS_MAX = 86_400
 TRIES_MAX = 1_000
 WARMUPS_MAX = 10
+PROCESSORS_MAX = 4_096
 SEED_MAX = 2**63 - 1
 
 T = TypeVar("T")
@@ -84,6 +86,20 @@ def decimal(low: float, high: float) -> Kind[float]:
     return Kind(allowed, parse)
 
 
+def percent(low: float, high: float) -> Kind[float]:
+    """A share, as in `10%`; its value is 0.1."""
+    allowed = f"a percentage from {low:g}% to {high:g}%"
+    number = decimal(low, high)
+
+    def parse(text: str) -> float:
+        try:
+            return number.parse(text.removesuffix("%") if text.endswith("%") else "") / 100
+        except ValueError:
+            raise ValueError(f"it must be {allowed}, such as 10%") from None
+
+    return Kind(allowed, parse)
+
+
 def choice(values: Mapping[str, T]) -> Kind[T]:
     *others, last = values
     allowed = f"{', '.join(others)} or {last}" if others else last
@@ -117,6 +133,18 @@ def _rate() -> Kind[float | None]:
     return Kind(f"max, or {number.allowed}", lambda text: None if text == "max" else number.parse(text))
 
 
+def _rtt() -> Kind[Rtt]:
+    """The one word for no delay anywhere; the reader of files takes a mapping of pairs as well."""
+    allowed = "0, or {broker_zookeeper: N, broker_broker: N, client_broker: N}"
+
+    def parse(text: str) -> Rtt:
+        if text != "0":
+            raise ValueError(f"it must be {allowed}")
+        return Rtt()
+
+    return Kind(allowed, parse)
+
+
 def _message_sizes() -> Kind[list[int]]:
     low, high = sizes.format_size(MESSAGE_BYTES_MIN), sizes.format_size(MESSAGE_BYTES_MAX)
     allowed = f"a size from {low} to {high}, or a doubling range of them such as 8B..128KB"
@@ -131,6 +159,7 @@ def _message_sizes() -> Kind[list[int]]:
 
 
 INTERVAL_MS = whole(1, INTERVAL_MS_MAX)
+RTT_MS = decimal(0, RTT_MS_MAX)
 EXPERIMENT = {
     "message_size": Key(_message_sizes()),
     "batch_size": Key(whole(1, BATCH_MESSAGES_MAX)),
@@ -142,6 +171,8 @@ CLUSTER = {
     "replication_factor": Key(whole(1, BROKERS_MAX), "1"),
     "acks": Key(choice({"0": 0, "1": 1, "all": ACKS_ALL}), "1"),
     "fsync": Key(policy("never", "always"), "never"),
+    "topology": Key(word("loopback", "namespaces"), "loopback"),
+    "rtt_ms": Key(_rtt(), "0"),
 }
 WORKLOAD = {
     "driver": Key(word("kafka", "grpc"), "kafka"),
@@ -174,6 +205,13 @@ PROFILE = {
     "tries": Key(whole(1, TRIES_MAX)),
     "timeout_s": TRIALS["timeout_s"],
 }
+# How long a profile adds blocks to its tries.
+UNTIL = {
+    "ratio_interval": Key(percent(0.1, 100)),
+    "tries_max": Key(whole(2, TRIES_MAX)),
+}
+# The processors that the processes of a role may use.
+PIN = {role: Key(whole(0, PROCESSORS_MAX - 1)) for role in ("brokers", "coordinator", "clients")}
 
 
 def takes_interval(key: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import subprocess
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -30,7 +31,9 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "architectures": [asdict(architecture) for architecture in plan.architectures],
         "cells": [asdict(cell) for cell in plan.cells],
         "length": asdict(plan.length),
-        "blocks": len(plan.blocks),
+        "tries": plan.tries,  # as many as the run had when it last ended; before that, as were asked for at first
+        "until": plan.until and asdict(plan.until),
+        "pin": asdict(plan.pin),
         "commit": commit(),
         "versions": _versions(),
         "machine": machine(),
@@ -63,7 +66,40 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "load_at_start": os.getloadavg()[0],
+        "kernel": platform.version(),
+        "governor": _governor(),
+        "limits": _limits(),
     }
+
+
+def _governor() -> str:
+    """How the processors' frequency is chosen; empty where the machine does not say, as most virtual ones."""
+    found = {
+        path.read_text().strip() for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+    }
+    return ", ".join(sorted(found))
+
+
+def _limits() -> dict[str, str]:
+    """What bounds the run's processes, `unlimited` included: resource limits (soft), and the control group's."""
+    named = {
+        "open_files": resource.RLIMIT_NOFILE,
+        "processes": resource.RLIMIT_NPROC,
+        "file_bytes": resource.RLIMIT_FSIZE,
+    }
+    found = {name: resource.getrlimit(limit)[0] for name, limit in named.items()}
+    limits = {name: "unlimited" if soft == resource.RLIM_INFINITY else str(soft) for name, soft in found.items()}
+    for name, file in (("cgroup_cpu", "cpu.max"), ("cgroup_memory", "memory.max")):
+        if (path := _control_group() / file).exists():
+            limits[name] = path.read_text().strip()
+    return limits
+
+
+def _control_group() -> Path:
+    """The folder of this process's control group, of version 2; there may be none."""
+    own = Path("/proc/self/cgroup").read_text().splitlines()
+    below = next((line.removeprefix("0::/") for line in own if line.startswith("0::/")), "none")
+    return Path("/sys/fs/cgroup") / below
 
 
 def _processor() -> str:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from workloads.drivers.api import Consumed, ConsumeJob, Produced, ProduceJob, RequestRow
 
 Ids = npt.NDArray[np.uint64]
+Pairs = npt.NDArray[np.int64]  # two columns
 _BIG_ENDIAN: Final = np.dtype(">u8")
+_SENDS: Final = "sends"
+_RECEIPTS: Final = "receipts-"
 
 
 class NotWritten(BrokerlabError):
@@ -57,13 +60,19 @@ def write_produced(job: ProduceJob, produced: Produced) -> None:
         partition: np.concatenate([np.arange(base + r.start, base + r.stop, dtype=np.uint64) for r in counters])
         for partition, counters in produced.acknowledged.items()
     }
-    _write(Path(job.out), "producer", job.producer, produced.rows, ids)
+    times = {_SENDS: _pairs(sorted(produced.sends))}
+    _write(Path(job.out), "producer", job.producer, produced.rows, ids, times)
 
 
 def write_consumed(job: ConsumeJob, seen: Consumed) -> None:
     """Write a consumer's part."""
     ids = {partition: np.frombuffer(bytes(raw), _BIG_ENDIAN).astype(np.uint64) for partition, raw in seen.ids.items()}
-    _write(Path(job.out), "consumer", job.consumer, seen.rows, ids)
+    times = {f"{_RECEIPTS}{partition}": _pairs(receipts) for partition, receipts in seen.receipts.items()}
+    _write(Path(job.out), "consumer", job.consumer, seen.rows, ids, times)
+
+
+def _pairs(pairs: Sequence[tuple[int, int]]) -> Pairs:
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _window_s(rows: Sequence[RequestRow]) -> float:
@@ -72,7 +81,9 @@ def _window_s(rows: Sequence[RequestRow]) -> float:
     return (max(carried) - min(row.sent_ns for row in rows)) / 1e9 if carried else 0.0
 
 
-def _write(out: Path, role: str, client: int, rows: Sequence[RequestRow], ids: Mapping[int, Ids]) -> None:
+def _write(
+    out: Path, role: str, client: int, rows: Sequence[RequestRow], ids: Mapping[int, Ids], times: Mapping[str, Pairs]
+) -> None:
     import pyarrow as pa
     from pyarrow import feather
 
@@ -92,7 +103,7 @@ def _write(out: Path, role: str, client: int, rows: Sequence[RequestRow], ids: M
         ],
     }
     schema = request_schema().remove(0)  # the runner knows the trial's id
-    blocks: dict[str, Any] = {str(partition): block for partition, block in ids.items()}
+    blocks: dict[str, Any] = {**{str(partition): block for partition, block in ids.items()}, **times}
     try:
         feather.write_feather(pa.table(columns, schema=schema), str(out.with_suffix(".arrow")))
         np.savez(out.with_suffix(".npz"), **blocks)
@@ -102,7 +113,21 @@ def _write(out: Path, role: str, client: int, rows: Sequence[RequestRow], ids: M
 
 def read_ids(out: Path) -> dict[int, Ids]:
     with np.load(out.with_suffix(".npz")) as blocks:
-        return {int(partition): blocks[partition] for partition in blocks.files}
+        return {int(partition): blocks[partition] for partition in blocks.files if partition.isdecimal()}
+
+
+def read_sends(out: Path) -> Pairs:
+    """First counter of what a producer sent together, and when, in the order of the counters."""
+    with np.load(out.with_suffix(".npz")) as blocks:
+        found: Pairs = blocks[_SENDS]
+        return found
+
+
+def read_receipts(out: Path) -> dict[int, Pairs]:
+    """Per partition, how many messages came to a consumer together, and when; empty where it noted none."""
+    with np.load(out.with_suffix(".npz")) as blocks:
+        names = [name for name in blocks.files if name.startswith(_RECEIPTS)]
+        return {int(name.removeprefix(_RECEIPTS)): blocks[name] for name in names}
 
 
 def read_requests(outs: Sequence[Path], trial_id: str) -> pa.Table:

@@ -10,20 +10,21 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from workloads.errors import PlanError, did_you_mean
 from workloads.keys import EXPERIMENT
 from workloads.selection import select
-from workloads.settings import Architecture, ClusterSettings, Length, Point
+from workloads.settings import Architecture, ClusterSettings, Length, Pin, Point, Until
 from workloads.spec import Profile, Spec
 
 TRIALS_MAX = 100_000  # measured ones
 TRIAL_ID_CHARACTERS_MAX = 220  # an id is a file name, of which file systems take 255 bytes, endings included
 # A warm-up is long enough for a rate that is not made of its own start.
 WARMUP_S = 0.5
+SIZING_S = 0.25  # of a warm-up that finds how many messages a trial takes
 # Where a profile counts messages, its trials may be too short or too long to find drift with.
 CALIBRATION_S = 1.0
 CALIBRATION_ARCHITECTURE = Architecture("static", "static")
@@ -89,12 +90,19 @@ class Plan:
     timeout_s: float  # of each trial
     architectures: tuple[Architecture, ...]  # in the file's order
     cells: tuple[Cell, ...]  # in the file's order
-    blocks: tuple[Block, ...]
+    pin: Pin
+    until: Until | None  # whether blocks behind the first `tries` are needed at all
+    tries: int
+    blocks: tuple[Block, ...]  # all that may be needed
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """Every trial in running order."""
         return tuple(trial for block in self.blocks for leg in block.legs for trial in leg.trials)
+
+    def is_sure(self, trial: Trial) -> bool:
+        """Whether a trial runs in any case; others only where `until` asks for its block."""
+        return trial.block <= self.tries or self.until is None
 
     def as_json(self) -> dict[str, Any]:
         """The resolved plan as data, for the manifest: all but the order of the trials."""
@@ -106,26 +114,33 @@ class Plan:
             "length": asdict(self.length),
             "timeout_s": self.timeout_s,
             "tries": [block.number for block in self.blocks],
+            "until": self.until and asdict(self.until),
+            "pin": asdict(self.pin),
             "architectures": [asdict(each) for each in self.architectures],
             "cells": [_described(cell) for cell in self.cells],
         }
 
 
-def resolve(spec: Spec, profile: str, only: Sequence[str] = (), messages: int | None = None) -> Plan:
+def resolve(
+    spec: Spec, profile: str, only: Sequence[str] = (), messages: int | None = None, tries: int | None = None
+) -> Plan:
     """The plan of a profile; raises PlanError when the profile or a filter is unknown, or fits nothing.
 
     `only` keeps the trials that fit every `key=value` (values of one key are alternatives); the ids and the order of
-    what is kept do not change. `messages` takes the place of the profile's length.
+    what is kept do not change. `messages` takes the place of the profile's length, `tries` of its tries and `until`.
     """
     chosen = _profile(spec, profile)
+    if tries is not None:
+        chosen = replace(chosen, tries=tries, until=None)
     length = chosen.length if messages is None else Length(messages, None, chosen.length.messages_min)
     cells = _cells(spec, chosen)
     _refuse_starved(cells, length)
     architectures = tuple(each for each in spec.architectures if each.name in chosen.architectures)
-    if len(cells) * len(architectures) * chosen.tries > TRIALS_MAX:
+    tries_max = chosen.tries if chosen.until is None else chosen.until.tries_max
+    if len(cells) * len(architectures) * tries_max > TRIALS_MAX:
         raise PlanError(f"profile {profile!r} has more than {TRIALS_MAX:,} trials; lower its tries or its lists")
     layout = _Layout(spec, length, architectures, cells)
-    selection = select(only, cells, architectures, chosen.tries)
+    selection = select(only, cells, architectures, tries_max)
     plan = Plan(
         spec_hash=_hash(spec, length, architectures, cells),
         name=_name(spec.file, profile),
@@ -135,6 +150,9 @@ def resolve(spec: Spec, profile: str, only: Sequence[str] = (), messages: int | 
         timeout_s=chosen.timeout_s,
         architectures=selection.architectures,
         cells=selection.cells,
+        pin=spec.pin,
+        until=chosen.until,
+        tries=chosen.tries,
         blocks=tuple(layout.blocks(selection.tries, selection.architectures, selection.cells)),
     )
     _refuse_long_ids(plan)
@@ -210,6 +228,8 @@ def _hash(spec: Spec, length: Length, architectures: Sequence[Architecture], cel
             key=lambda each: str(each["id"]),
         ),
     }
+    if spec.pin != Pin():
+        measured["pin"] = asdict(spec.pin)
     return hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -278,10 +298,10 @@ class _Layout:
             yield self._trial(trial_id, "warmup", first, architecture, block, self._warmup_length(first))
         for cell in cells if sizes else ():
             trial_id = f"sizing/{cell.id}/{architecture.name}"
-            yield self._trial(trial_id, "warmup", cell, architecture, block, self._warmup_length(cell), sizes)
+            yield self._trial(trial_id, "warmup", cell, architecture, block, self._warmup_length(cell, SIZING_S), sizes)
 
-    def _warmup_length(self, cell: Cell) -> Length:
-        return Length(None, min(WARMUP_S, self._length.duration_s or WARMUP_S), cell.messages_least)
+    def _warmup_length(self, cell: Cell, seconds: float = WARMUP_S) -> Length:
+        return Length(None, min(seconds, self._length.duration_s or seconds), cell.messages_least)
 
     def _trial(
         self,

@@ -17,6 +17,9 @@ class Progress(Protocol):
     def begin(self, plan: Plan, done: int) -> None:
         """A run begins; `done` of its trials were finished by an earlier one."""
 
+    def grows(self, trials: int) -> None:
+        """So many trials are run beside those that were sure."""
+
     def trial_begins(self, trial: Trial) -> None: ...
 
     def trial_ends(self, trial: Trial, finished: Finished) -> None: ...
@@ -29,7 +32,7 @@ class Pace:
     """Trials done and left, and the time that the rest will take at the pace so far."""
 
     def __init__(self, plan: Plan, done: int) -> None:
-        self.total = sum(trial.kind != "warmup" for trial in plan.trials)
+        self.total = sum(trial.kind != "warmup" for trial in plan.trials if plan.is_sure(trial))
         self.done = min(done, self.total)
         self._done_before = self.done
         self._started = monotonic()
@@ -51,6 +54,9 @@ class PlainProgress:
         self._pace = Pace(plan, done)
         if done:
             print(f"going on: {done} of {self._pace.total} trials are done", flush=True)
+
+    def grows(self, trials: int) -> None:
+        self._pace.total += trials
 
     def trial_begins(self, trial: Trial) -> None:
         """Said when it ends."""
@@ -81,6 +87,11 @@ class LiveProgress:
         self._pace = Pace(plan, done)
         self._task = self._bar.add_task("starting", total=self._pace.total, completed=self._pace.done, left="")
         self._bar.start()
+
+    def grows(self, trials: int) -> None:
+        assert self._bar is not None, "a run begins before it grows"
+        self._pace.total += trials
+        self._bar.update(self._task, total=self._pace.total)
 
     def trial_begins(self, trial: Trial) -> None:
         assert self._bar is not None, "a run begins before its trials"

@@ -72,7 +72,10 @@ def trial_schema() -> pa.Schema:
         ("commit", text),
         ("fetch", text),
         ("rate", real),                  # messages/s; null is max
+        ("topology", text),              # loopback | namespaces
+        ("rtt_ms", text),                # added round trips, as in the cell's id; 0 where there are none
         ("messages", whole),             # how many the trial set out to send
+        ("to_consume", whole),           # how many of them it set out to consume, at least
         ("sent", whole),
         ("acknowledged", whole),
         ("stored", whole),
@@ -83,7 +86,7 @@ def trial_schema() -> pa.Schema:
         ("verdict", text),               # valid | invalid (does not balance) | failed (did not finish)
         ("reason", text),                # empty when valid
         ("resources", pa.list_(pa.struct([
-            ("role", text),              # broker | coordinator | producer | consumer
+            ("role", text),              # broker | coordinator | producer | consumer | network (what delays packets)
             ("node", text),              # "broker-1", "zookeeper", "producer-0"
             ("window", text),            # production | consumption | both (streaming)
             ("wall_s", real),

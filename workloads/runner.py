@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from shutil import rmtree
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -14,22 +14,28 @@ from workloads.cluster import Client, ClientFailed, Cluster
 from workloads.drivers.api import DriverError, load
 from workloads.errors import BrokerlabError
 from workloads.manifest import new_manifest, now
+from workloads.pinning import bind
 from workloads.ports import NoFreePort
 from workloads.processes import ProcessFailed
-from workloads.trial import Measured, TrialRun, trial_row
+from workloads.stopping import Precision
+from workloads.topology.api import TopologyUnavailable
+from workloads.topology.choice import topology_of
+from workloads.trial import Measured, Size, TrialRun, trial_row
 from workloads.zookeeper import ZooKeeperUnready
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
     from workloads.audit import Counts
     from workloads.drivers.api import Admin
-    from workloads.plan import Leg, Plan, Trial
+    from workloads.plan import Block, Leg, Plan, Trial
     from workloads.progress import Progress
     from workloads.results import ResultsFolder
+    from workloads.topology.api import Topology
+    from workloads.trial import Result
 
 VALID: Final = "valid"
 INVALID: Final = "invalid"  # finished, and does not balance
@@ -64,6 +70,7 @@ class Outcome:
     reason: str
     counts: Counts | None = None
     requests: pa.Table | None = None
+    latency: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,7 @@ class Run:
         self._progress = progress
         self._work = results.path / "work"
         self._manifest = self._opened_manifest()
+        self._precision = Precision(plan, results)
         # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
 
@@ -109,25 +117,45 @@ class Run:
 
     async def run(self) -> Summary:
         """Everything that is not done yet. Raises `UserError` where nothing can run, `DiskFull`."""
-        self._manifest["planned"] = sorted({*self._manifest["planned"], *self._plan_ids()})
+        sure = {trial.id for trial in self._plan.trials if trial.kind != "warmup" and self._plan.is_sure(trial)}
         self._manifest["ended"] = None
-        self._results.write_manifest(self._manifest)
-        self._progress.begin(self._plan, len(self._over & self._plan_ids()))
+        self._note_planned(sure)
+        self._progress.begin(self._plan, len(self._over & sure))
+        tries = 0
         try:
             for block in self._plan.blocks:
+                if not self._is_needed(block):
+                    break
                 for leg in block.legs:
                     await self._leg(leg)
+                tries = block.number
         finally:
             rmtree(self._work, ignore_errors=True)
             self._progress.end()
         summary = self._summary()
         if not summary.failed:  # else the next run goes on here
             self._manifest["ended"] = now()
+            self._manifest["tries"] = max(tries, self._manifest.get("tries", 0))
             self._results.write_manifest(self._manifest)
         return summary
 
-    def _plan_ids(self) -> set[str]:
-        return {trial.id for trial in self._plan.trials if trial.kind != "warmup"}
+    def _note_planned(self, trials: Collection[str]) -> None:
+        self._manifest["planned"] = sorted({*self._manifest["planned"], *trials})
+        self._results.write_manifest(self._manifest)
+
+    def _is_needed(self, block: Block) -> bool:
+        """Whether a block is run: one that is not sure, only where those before it do not tell the ratios apart well
+        enough. They are on disk, so an interrupted run that goes on decides the same."""
+        trials = [trial for leg in block.legs for trial in leg.trials if trial.kind != "warmup"]
+        if all(map(self._plan.is_sure, trials)):
+            return True
+        assert self._plan.until is not None, "only with `until` are there blocks that are not sure"
+        if self._precision.reached(self._plan.until.ratio_interval, block.number - 1):
+            return False
+        ids = {trial.id for trial in trials}
+        self._note_planned(ids)
+        self._progress.grows(len(ids - self._over))
+        return True
 
     def _summary(self) -> Summary:
         verdicts = [verdict for verdict, _ in self._results.finished_trials().values()]
@@ -172,15 +200,20 @@ class Run:
         label = f"block-{first.block}-{leg.architecture.name}-{first.position}"
         logs = self._results.path / "logs" / label
         async with AsyncExitStack() as stack:
-            cluster = Cluster(leg.architecture, leg.cluster, self._work / label, logs)
+            topology = topology_of(leg.cluster, *_clients_needed(trials))
+            stack.push_async_callback(topology.stop)
+            cluster = Cluster(leg.architecture, leg.cluster, self._work / label, logs, topology=topology)
             stack.push_async_callback(cluster.stop)
             try:
+                await topology.start(logs)
                 await cluster.start()
-            except (ProcessFailed, ZooKeeperUnready, NoFreePort) as error:
+            except (ProcessFailed, ZooKeeperUnready, NoFreePort, TopologyUnavailable) as error:
                 raise ClusterLost(f"the cluster did not start: {error}") from error
-            clients = await self._clients(stack, trials, logs)
-            admin = load(first.cell.workload.driver).Admin(cluster.rpc_addresses)
+            clients = await self._clients(stack, trials, logs, topology)
+            admin = load(first.cell.workload.driver).Admin(cluster.rpc_addresses, topology.proxy)
             stack.push_async_callback(admin.close)
+            for role, process in [*cluster.processes.values(), *((client.role, client.process) for client in clients)]:
+                bind(process.pid, self._plan.pin.of_role(role))
             for trial in trials:
                 outcome = await self._trial(trial, cluster, clients, admin)
                 if outcome.verdict == FAILED:
@@ -188,15 +221,15 @@ class Run:
                         raise ClusterLost(f"{trial.id}: {outcome.reason}")
                     return
 
-    async def _clients(self, stack: AsyncExitStack, trials: Sequence[Trial], logs: Path) -> list[Client]:
-        """As many producers and consumers as the hungriest of the trials needs."""
-        clients = []
-        for role, count in (
-            ("producer", max(trial.cell.workload.producers for trial in trials)),
-            ("consumer", max(trial.cell.workload.consumers for trial in trials)),
-        ):
+    async def _clients(
+        self, stack: AsyncExitStack, trials: Sequence[Trial], logs: Path, topology: Topology
+    ) -> list[Client]:
+        """As many producers and consumers as the hungriest of the trials needs, and who reads the logs afterwards."""
+        clients = [await Client.start_reader(logs)]
+        stack.push_async_callback(clients[0].process.stop)
+        for role, count in zip(("producer", "consumer"), _clients_needed(trials), strict=True):
             for number in range(count):
-                client = await Client.start(role, number, logs)
+                client = await Client.start(role, number, logs, topology)
                 stack.push_async_callback(client.process.stop)
                 clients.append(client)
         return clients
@@ -206,27 +239,28 @@ class Run:
         work = self._work / "trial"
         rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        messages = self._messages(trial)
-        run = TrialRun(trial, messages, cluster, clients, admin, work)
+        size = self._size(trial)
+        run = TrialRun(trial, size, cluster, clients, admin, work, self._plan.timeout_s)
         self._progress.trial_begins(trial)
         before = monotonic()
         try:
-            counts, findings, requests = await self._watched(run, cluster)
-            outcome = Outcome(INVALID if findings else VALID, "; ".join(findings), counts, requests)
+            result = await self._watched(run, cluster)
+            verdict = INVALID if result.findings else VALID
+            outcome = Outcome(verdict, "; ".join(result.findings), result.counts, result.requests, result.latency)
         except (ProcessFailed, ClientFailed, DriverError, TrialTimeout) as failed:
             outcome = Outcome(FAILED, str(failed))
-        self._end(trial, messages, run.measured, outcome, monotonic() - before)
+        self._end(trial, size, run.measured, outcome, monotonic() - before)
         return outcome
 
-    def _end(self, trial: Trial, messages: int | None, measured: Measured, outcome: Outcome, elapsed_s: float) -> None:
+    def _end(self, trial: Trial, size: Size | None, measured: Measured, outcome: Outcome, elapsed_s: float) -> None:
         """Write down what came of a trial (of a warm-up, only the length that it found), and say it."""
         try:
             if trial.kind != "warmup":
-                row = trial_row(self._plan, trial, messages, measured, outcome)
-                self._results.write_trial(row, outcome.requests or [])
+                row = trial_row(self._plan, trial, size, measured, outcome)
+                self._results.write_trial(row, outcome.requests or [], outcome.latency)
                 self._over.add(trial.id)
             elif trial.sizes and outcome.verdict != FAILED:
-                self._manifest["sizes"][self._size_key(trial)] = self._size(trial, measured)
+                self._manifest["sizes"][self._size_key(trial)] = asdict(_found_size(trial, measured))
                 self._results.write_manifest(self._manifest)
         except OSError as error:
             raise DiskFull(
@@ -236,7 +270,7 @@ class Run:
         finished = Finished(outcome.verdict, outcome.reason, *measured.rates(), elapsed_s)
         self._progress.trial_ends(trial, finished)
 
-    async def _watched(self, run: TrialRun, cluster: Cluster) -> tuple[Counts, tuple[str, ...], pa.Table]:
+    async def _watched(self, run: TrialRun, cluster: Cluster) -> Result:
         """Run the trial while the cluster lives and the time lasts."""
         work = asyncio.create_task(run.run())
         watch = asyncio.create_task(cluster.failed())
@@ -257,24 +291,34 @@ class Run:
     def _size_key(self, trial: Trial) -> str:
         return f"{trial.cell.id}/{trial.architecture.name}"
 
-    def _messages(self, trial: Trial) -> int | None:
-        """How many messages a trial sends; None for a warm-up, which goes by time."""
+    def _size(self, trial: Trial) -> Size | None:
+        """How long a trial is; None for a warm-up, which goes by time."""
         if trial.length.messages is not None:
-            return trial.length.messages
+            return Size(trial.length.messages, trial.length.messages)
         if trial.kind == "warmup":
             return None
-        found: int = self._manifest["sizes"][self._size_key(trial)]
-        return found
+        return Size(**self._manifest["sizes"][self._size_key(trial)])
 
-    def _size(self, trial: Trial, measured: Measured) -> int:
-        """Messages for windows of about the asked length at the rates that the warm-up reached."""
-        asked = trial.sizes
-        assert asked is not None, "a warm-up that sizes says for which length"
-        assert asked.duration_s is not None, "a trial of so many messages needs no sizing"
-        slow, fast = sorted(measured.rates())
-        wanted = max(slow * asked.duration_s, fast * min(SHORTEST_WINDOW_S, asked.duration_s))
-        batch = trial.cell.batch_size
-        return max(asked.messages_min, round(wanted / batch) * batch)
+
+def _clients_needed(trials: Sequence[Trial]) -> tuple[int, int]:
+    """Producers and consumers of the hungriest of the trials."""
+    workloads = [trial.cell.workload for trial in trials]
+    return max(each.producers for each in workloads), max(each.consumers for each in workloads)
+
+
+def _found_size(trial: Trial, measured: Measured) -> Size:
+    """For windows of about the asked length at the rates that the warm-up reached, each end at its own.
+
+    Where consumption is the faster end it has to be sent more to read, yet not so much that production takes long.
+    """
+    asked = trial.sizes
+    assert asked is not None, "a warm-up that sizes says for which length"
+    assert asked.duration_s is not None, "a trial of so many messages needs no sizing"
+    produced_rps, consumed_rps = measured.rates()
+    wanted = max(produced_rps * asked.duration_s, consumed_rps * min(SHORTEST_WINDOW_S, asked.duration_s))
+    batch = trial.cell.batch_size
+    messages = max(asked.messages_min, round(wanted / batch) * batch)
+    return Size(messages, min(messages, max(asked.messages_min, round(consumed_rps * asked.duration_s))))
 
 
 class TrialTimeout(BrokerlabError):

@@ -6,7 +6,7 @@ The text of an axis (`as_axes`) names cells, fills the report's proof of equalit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Mode = Literal["split", "streaming"]
 Driver = Literal["kafka", "grpc"]
@@ -16,8 +16,21 @@ Commit = Literal["every_batch", "end", "interval"]
 CoordinatorName = Literal["static", "zookeeper", "dsbs"]
 Metadata = Literal["lookup", "watch"]
 Offsets = Literal["every_commit", "interval"]
+TopologyName = Literal["loopback", "namespaces"]
 
 ACKS_ALL = -1  # as the wire has it
+
+
+class Rtt(NamedTuple):
+    """Round trips between the places of a topology, in milliseconds; 0 is as fast as the kernel goes."""
+
+    broker_zookeeper: float = 0.0
+    broker_broker: float = 0.0
+    client_broker: float = 0.0
+
+    def as_text(self) -> str:
+        named = [f"{pair}_{_plain(ms)}" for pair, ms in self._asdict().items() if ms]
+        return "+".join(named) or "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,8 @@ class ClusterSettings:
     acks: int  # 0, 1, or ACKS_ALL
     fsync: Fsync
     fsync_interval_ms: int | None  # set if, and only if, fsync is "interval"
+    topology: TopologyName = "loopback"
+    rtt_ms: Rtt = Rtt()  # noqa: RUF009 - a tuple, which nobody can change
 
     def as_axes(self) -> dict[str, str]:
         return {
@@ -38,6 +53,8 @@ class ClusterSettings:
             "replication_factor": str(self.replication_factor),
             "acks": "all" if self.acks == ACKS_ALL else str(self.acks),
             "fsync": _policy_text(self.fsync, self.fsync_interval_ms),
+            "topology": self.topology,
+            "rtt_ms": self.rtt_ms.as_text(),
         }
 
 
@@ -60,7 +77,7 @@ class WorkloadSettings:
             "consumers": str(self.consumers),
             "commit": _policy_text(self.commit, self.commit_interval_ms),
             "fetch": self.fetch,
-            "rate": "max" if self.rate is None else repr(self.rate).removesuffix(".0"),
+            "rate": "max" if self.rate is None else _plain(self.rate),
         }
 
 
@@ -92,6 +109,28 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """More blocks, up to `tries_max`, until the ratio of every two architectures is known well enough in every cell."""
+
+    ratio_interval: float  # 0.1: the interval reaches from the ratio to 1.1 times it, and as far down, or is narrower
+    tries_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The processors that each role's processes may use; empty for all."""
+
+    brokers: tuple[int, ...] = ()
+    coordinator: tuple[int, ...] = ()
+    clients: tuple[int, ...] = ()
+
+    def of_role(self, role: str) -> tuple[int, ...]:
+        """By the name that a process's role has in the raw records."""
+        roles = {"broker": self.brokers, "coordinator": self.coordinator}
+        return {**roles, "producer": self.clients, "consumer": self.clients}.get(role, ())
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One point of an experiment's product: everything that a trial is told, but for the architecture."""
 
@@ -109,6 +148,10 @@ class Point:
     def messages_least(self) -> int:
         """One full request from each producer: with fewer, requests would be smaller than `batch_size` says."""
         return self.batch_size * self.workload.producers
+
+
+def _plain(number: float) -> str:
+    return repr(number).removesuffix(".0")
 
 
 def _policy_text(word: str, interval_ms: int | None) -> str:

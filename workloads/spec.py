@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from workloads.settings import Architecture, Length, Point
+from workloads.settings import Architecture, Length, Pin, Point, Until
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class Profile:
     experiments: tuple[str, ...]
     architectures: tuple[str, ...]
     length: Length
-    tries: int
+    tries: int  # at least, where `until` may ask for more
+    until: Until | None
     timeout_s: float  # of each trial
 
 
@@ -40,6 +41,7 @@ class Spec:
     experiments: tuple[Experiment, ...]
     profiles: tuple[Profile, ...]
     trials: TrialSettings
+    pin: Pin
     calibration: Point  # the fixed cell that opens and closes each block
 
 

@@ -10,15 +10,16 @@ from typing import Any
 
 from workloads import fields, keys
 from workloads.fields import Given
-from workloads.settings import Architecture, ClusterSettings, Length, Point, WorkloadSettings
+from workloads.settings import Architecture, ClusterSettings, Length, Pin, Point, Until, WorkloadSettings
 from workloads.sizes import format_size
 from workloads.spec import Experiment, Profile, Spec, TrialSettings
 from workloads.yaml_source import Entry, Node, Place
 
 VERSION = "1"
 CELLS_MAX = 10_000  # of all experiments of a file; at a second a trial, that many take hours a try
-SECTIONS = ("version", "cluster", "architectures", "workload", "experiments", "profiles", "trials")
+SECTIONS = ("version", "cluster", "architectures", "workload", "experiments", "profiles", "trials", "pin")
 REQUIRED = ("version", "architectures", "experiments", "profiles")
+TRIES_OF_INTERVAL = 2
 # The results folder holds a link of this name to the newest run.
 RESERVED_PROFILE = "latest"
 
@@ -50,6 +51,7 @@ def read(document: Node, file: str) -> Spec:
         experiments=tuple(experiments.values()),
         profiles=profiles,
         trials=trials,
+        pin=_pin(entries),
         calibration=_calibration(base, document.place),
     )
 
@@ -80,6 +82,11 @@ def _trials(entries: Mapping[str, Entry]) -> TrialSettings:
     found = fields.section(entries["trials"].value, "trials", keys.TRIALS) if "trials" in entries else {}
     given = {key: fields.optional(keys.TRIALS, key, found) for key in keys.TRIALS}
     return TrialSettings(given["seed"], given["warmup"], given["timeout_s"])
+
+
+def _pin(entries: Mapping[str, Entry]) -> Pin:
+    found = fields.section(entries["pin"].value, "pin", keys.PIN) if "pin" in entries else {}
+    return Pin(**{role: fields.distinct(keys.PIN[role].kind, role, entry.value) for role, entry in found.items()})
 
 
 def _architecture(name: str, entry: Entry) -> Architecture:
@@ -144,6 +151,9 @@ def _refuse_impossible(given: Mapping[str, Given], label: str, place: Place) -> 
             f"{value['consumers']} consumers on {value['partitions']} partitions leave some without one; "
             "add idle_consumers: true if that is meant"
         )
+    elif any(value["rtt_ms"]) and value["topology"] == "loopback":
+        blame = ("rtt_ms", "topology")
+        reason = "rtt_ms needs topology: namespaces; on loopback there is nothing to delay"
     elif request > keys.REQUEST_BYTES_MAX:
         blame = ("batch_size", "message_size")
         reason = (
@@ -165,6 +175,8 @@ def _point(value: Mapping[str, Any]) -> Point:
         acks=value["acks"],
         fsync=fsync.word,
         fsync_interval_ms=fsync.interval_ms,
+        topology=value["topology"],
+        rtt_ms=value["rtt_ms"],
     )
     workload = WorkloadSettings(
         driver=value["driver"],
@@ -196,7 +208,7 @@ def _profile(
     if name == RESERVED_PROFILE:
         raise entry.key_place.error(f"a profile cannot be named {name!r}: results/{name} points to the newest run")
     label = f"profile {name!r}"
-    known = ("experiments", "architectures", *keys.PROFILE)
+    known = ("experiments", "architectures", *keys.PROFILE, "until")
     found = fields.section(entry.value, label, known, required=("experiments", "tries"))
     chosen = fields.choices("experiments", found["experiments"].value, experiments)
     length = _length(label, entry.key_place, found)
@@ -207,10 +219,24 @@ def _profile(
         architectures=_chosen_architectures(found, architectures),
         length=length,
         tries=fields.optional(keys.PROFILE, "tries", found),
+        until=_until(label, found),
         timeout_s=fields.optional(keys.PROFILE, "timeout_s", found) if "timeout_s" in found else trials.timeout_s,
     )
     _refuse_hopeless(label, found, profile)
     return profile
+
+
+def _until(label: str, found: Mapping[str, Entry]) -> Until | None:
+    if "until" not in found:
+        return None
+    given = fields.section(found["until"].value, "until", keys.UNTIL, required=keys.UNTIL)
+    until = Until(**{key: fields.value(entry.kind, key, given[key].value) for key, entry in keys.UNTIL.items()})
+    tries = fields.optional(keys.PROFILE, "tries", dict(found))
+    if tries < TRIES_OF_INTERVAL:
+        raise found["tries"].value.place.error(f"{label}: one try has no interval; with until, tries must be 2 or more")
+    if tries > until.tries_max:
+        raise given["tries_max"].value.place.error(f"{label}: tries_max {until.tries_max} is less than tries {tries}")
+    return until
 
 
 def _chosen_architectures(found: Mapping[str, Entry], known: Mapping[str, Architecture]) -> tuple[str, ...]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from workloads.audit import Counts, audit
 from workloads.drivers.api import STORAGE_FAILED, ConsumeJob, DriverError, ProduceJob
+from workloads.end_to_end import end_to_end
+from workloads.metering import Costs, Meter
 from workloads.observations import Ids, read_ids, read_requests
-from workloads.processes import Process
-from workloads.resources import Usage, reset_peak, usage_of
 from workloads.results import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from workloads.cluster import Client, Cluster
-    from workloads.drivers.api import Admin, BrokerStatistics
+    from workloads.drivers.api import Admin
     from workloads.plan import Plan, Trial
     from workloads.runner import Outcome
 
@@ -32,7 +30,18 @@ T = TypeVar("T")
 
 PRODUCTION: Final = "production"
 CONSUMPTION: Final = "consumption"
+# A producer gives up on a message before the trial is given up, so that the trial can say why.
+ANSWER_SHARE: Final = 0.75
+ANSWER_WITHIN_MIN_S: Final = 1.0
 BOTH: Final = "both"  # streaming: producers and consumers in one window
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How long a trial is, in messages."""
+
+    messages: int
+    to_consume: int  # at least
 
 
 @dataclass(slots=True)
@@ -44,9 +53,7 @@ class Measured:
     join_s: float | None = None
     produced: list[dict[str, Any]] = field(default_factory=list)
     consumed: list[dict[str, Any]] = field(default_factory=list)
-    resources: list[dict[str, Any]] = field(default_factory=list)
-    coordination: list[dict[str, Any]] = field(default_factory=list)
-    broker_requests: list[dict[str, Any]] = field(default_factory=list)
+    costs: Costs = field(default_factory=Costs)
 
     def sent(self) -> int:
         return sum(part["sent"] for part in self.produced)
@@ -62,32 +69,43 @@ class Measured:
         return self.acknowledged() / window_p if window_p else 0.0, consumed / window_c if window_c else 0.0
 
 
+class Result(NamedTuple):
+    counts: Counts
+    findings: tuple[str, ...]
+    requests: pa.Table | None
+    latency: Sequence[Mapping[str, Any]] = ()
+
+
 class TrialRun:
     """A trial under way. `measured` is what `run` has gathered, however far it came; `stage` is where it is."""
 
     def __init__(
         self,
         trial: Trial,
-        messages: int | None,  # None for as many as the trial's time takes
+        size: Size | None,  # None for as many as the trial's time takes
         cluster: Cluster,
         clients: Sequence[Client],
         admin: Admin,
         work: Path,
+        timeout_s: float,
     ) -> None:
         self.trial = trial
         self.measured = Measured()
         self.stage = "making the topic"
-        self._messages = messages
+        self._size = size
+        self._targets: Mapping[int, int] = {}
         self._cluster = cluster
         self._admin = admin
         self._work = work
+        self._answer_within_s = max(ANSWER_WITHIN_MIN_S, ANSWER_SHARE * timeout_s)
         self._topic = f"trial-{trial.position}"
         workload = trial.cell.workload
+        self._reader = next(client for client in clients if client.role == "reader")
         self._producers = [c for c in clients if c.role == "producer"][: workload.producers]
         self._consumers = [c for c in clients if c.role == "consumer"][: workload.consumers]
 
-    async def run(self) -> tuple[Counts, tuple[str, ...], pa.Table]:
-        """Everything from the topic's making to its audit: counts, findings, requests. The topic is gone after it."""
+    async def run(self) -> Result:
+        """Everything from the topic's making to its audit. The topic is gone after it."""
         cell = self.trial.cell
         before = monotonic()
         fetch_max = cell.batch_size if cell.workload.fetch == "batch" else 0
@@ -97,7 +115,7 @@ class TrialRun:
             await self._split()
         else:
             await self._streaming()
-        result = await self._audited()
+        result = await self._audited() if self._size else self._unaudited()
         await self._admin.delete_topic(self._topic)
         return result
 
@@ -106,8 +124,8 @@ class TrialRun:
         await self._connect()
         await self._window(PRODUCTION, self._produce)
         await self._join()
-        targets = await self._admin.end_offsets(self._topic)
-        await self._window(CONSUMPTION, partial(self._consume, targets))
+        await self._aim()
+        await self._window(CONSUMPTION, self._consume)
 
     async def _streaming(self) -> None:
         """Consumers are there before the first send; both run together."""
@@ -115,14 +133,22 @@ class TrialRun:
         await self._connect()
         await self._window(BOTH, self._produce_and_consume)
 
-    async def _consume(self, targets: Mapping[int, int]) -> None:
+    async def _consume(self) -> None:
         await self._start_consuming()
-        await self._finish_consuming(targets)
+        await self._finish_consuming()
 
     async def _produce_and_consume(self) -> None:
         await self._start_consuming()
         await self._produce()
-        await self._finish_consuming(await self._admin.end_offsets(self._topic))
+        await self._aim()
+        await self._finish_consuming()
+
+    async def _aim(self) -> None:
+        """Find how far each partition is to be consumed, now that all is stored."""
+        ends = await self._admin.end_offsets(self._topic)
+        total = sum(ends.values())
+        wanted = total if self._size is None else min(total, self._size.to_consume)
+        self._targets = {partition: -(-end * wanted // max(1, total)) for partition, end in ends.items()}
 
     async def _connect(self) -> None:
         self.stage = "connecting the producers"
@@ -152,11 +178,11 @@ class TrialRun:
         for client in self._consumers:
             await client.hear("started")
 
-    async def _finish_consuming(self, targets: Mapping[int, int]) -> None:
-        """Tell the consumers where the topic ends, now that it does, and wait until they are there."""
+    async def _finish_consuming(self) -> None:
+        """Tell the consumers how far they are to come, and wait until they are there."""
         self.stage = "consuming"
         for client in self._consumers:
-            await client.tell(targets=targets)
+            await client.tell(targets=self._targets)
         self.measured.consumed = [await client.hear("done") for client in self._consumers]
 
     def _produce_job(self, number: int) -> ProduceJob:
@@ -167,13 +193,14 @@ class TrialRun:
             topic=self._topic,
             partitions=cell.cluster.partitions,
             producer=number,
-            messages=None if self._messages is None else share(self._messages, workload.producers, number),
-            duration_s=self.trial.length.duration_s if self._messages is None else None,
+            messages=None if self._size is None else share(self._size.messages, workload.producers, number),
+            duration_s=self._duration_s(),
             message_size=cell.message_size,
             batch_size=cell.batch_size,
             acks=cell.cluster.acks,
             rate=None if workload.rate is None else workload.rate / workload.producers,
             out=str(self._out("producer", number)),
+            answer_within_s=self._answer_within_s,
         )
 
     def _consume_job(self, number: int) -> ConsumeJob:
@@ -190,8 +217,13 @@ class TrialRun:
             fetch=workload.fetch,
             commit=workload.commit,
             commit_interval_ms=workload.commit_interval_ms,
+            duration_s=self._duration_s(),
             out=str(self._out("consumer", number)),
+            end_to_end=cell.mode == "streaming" and self._size is not None,
         )
+
+    def _duration_s(self) -> float | None:
+        return self.trial.length.duration_s if self._size is None else None
 
     def _bootstrap(self) -> tuple[str, ...]:
         grpc = self.trial.cell.workload.driver == "grpc"
@@ -204,15 +236,12 @@ class TrialRun:
 
     async def _window(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` between two readings of every counter; what the clients write down of it comes behind them."""
-        for _, process in self._watched().values():
-            await _read_of(process, reset_peak)
-        earlier, before = await self._admin.statistics(), await self._usage()
+        clients = {client.name: (client.role, client.process) for client in (*self._producers, *self._consumers)}
+        meter = Meter({**self._cluster.processes, **clients}, self._admin)
+        await meter.begin()
         start = monotonic()
         await work()
-        wall_s = monotonic() - start
-        after, later = await self._usage(), await self._admin.statistics()
-        self._note_resources(name, wall_s, before, after)
-        self._note_statistics(name, earlier, later)
+        await meter.end(name, monotonic() - start, self.measured.costs)
         await self._keep(name)
 
     async def _keep(self, window: str) -> None:
@@ -224,36 +253,13 @@ class TrialRun:
         for client in clients:
             await client.hear("kept")
 
-    def _watched(self) -> dict[str, tuple[str, Process]]:
-        clients = {client.name: (client.role, client.process) for client in (*self._producers, *self._consumers)}
-        return {**self._cluster.processes, **clients}
-
-    async def _usage(self) -> dict[str, Usage]:
-        return {name: await _read_of(process, usage_of) for name, (_, process) in self._watched().items()}
-
-    def _note_resources(
-        self, window: str, wall_s: float, before: Mapping[str, Usage], after: Mapping[str, Usage]
-    ) -> None:
-        for name, (role, _) in self._watched().items():
-            spent = {"role": role, "node": name, "window": window, "wall_s": wall_s}
-            self.measured.resources.append({**spent, **asdict(after[name].since(before[name]))})
-
-    def _note_statistics(
-        self, window: str, before: Sequence[BrokerStatistics], after: Sequence[BrokerStatistics]
-    ) -> None:
-        for later in after:
-            earlier = next(statistics for statistics in before if statistics.broker == later.broker)
-            node = {"node": f"broker-{later.broker}", "window": window}
-            for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
-                row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
-                self.measured.coordination.append({**node, **row})
-            for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
-                row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
-                self.measured.broker_requests.append({**node, **row})
-
     # --- truth --------------------------------------------------------------------------------------------
 
-    async def _audited(self) -> tuple[Counts, tuple[str, ...], pa.Table]:
+    def _unaudited(self) -> Result:
+        """Of a warm-up only the rates are wanted."""
+        return Result(Counts(self.measured.sent(), self.measured.acknowledged(), 0, 0), (), None)
+
+    async def _audited(self) -> Result:
         self.stage = "auditing"
         stored = await self._stored()
         producers = [self._out("producer", number) for number in range(len(self._producers))]
@@ -265,36 +271,31 @@ class TrialRun:
             stored,
             _joined([read_ids(out) for out in consumers]),
             sum(part["wrong_payloads"] for part in self.measured.consumed),
+            self._targets,
         )
         failures = [
             f"{count} messages: {why}" for part in self.measured.produced for why, count in part["failed"].items()
         ]
-        if self._messages is not None and self._messages != result.counts.sent:
-            failures.append(f"{result.counts.sent} messages were sent, not {self._messages}")
+        if self._size is not None and self._size.messages != result.counts.sent:
+            failures.append(f"{result.counts.sent} messages were sent, not {self._size.messages}")
         requests = read_requests([*producers, *consumers], self.trial.id)
-        return result.counts, (*failures, *result.findings), requests
+        latency = end_to_end(self.trial.id, producers, consumers)
+        return Result(result.counts, (*failures, *result.findings), requests, latency)
 
     async def _stored(self) -> dict[int, Ids]:
-        """Read each partition's log from its leader's disk, with the brokers' own reader in a process apart."""
+        """Read each partition's log from its leader's disk, with the brokers' own reader in its process apart."""
         leaders = await self._admin.leaders(self._topic)
         out = self._work / "stored"
         folders = {
-            number: self._cluster.partition_folder(leader, self._topic, number) for number, leader in leaders.items()
+            number: str(self._cluster.partition_folder(leader, self._topic, number))
+            for number, leader in leaders.items()
         }
-        arguments = [f"{number}={folder}" for number, folder in sorted(folders.items())]
-        command = [sys.executable, "-m", "brokers.readback", "--out", str(out.with_suffix(".npz")), *arguments]
-        reader = await Process.start("log reader", command, self._work / "stored.log")
-        try:
-            await reader.ended()
-        finally:
-            await reader.stop()
-        failure = reader.failure()
-        if failure.code != 0:
-            raise failure
+        await self._reader.tell(out=str(out.with_suffix(".npz")), partitions=folders)
+        await self._reader.hear("read")
         return read_ids(out)
 
 
-def trial_row(plan: Plan, trial: Trial, messages: int | None, measured: Measured, outcome: Outcome) -> dict[str, Any]:
+def trial_row(plan: Plan, trial: Trial, size: Size | None, measured: Measured, outcome: Outcome) -> dict[str, Any]:
     """The row in `trials/`, whatever came of the trial."""
     cell = trial.cell
     known = outcome.counts or Counts(measured.sent(), measured.acknowledged(), 0, 0)
@@ -313,16 +314,15 @@ def trial_row(plan: Plan, trial: Trial, messages: int | None, measured: Measured
         "message_size": cell.message_size,
         "batch_size": cell.batch_size,
         **_held_equal(trial),
-        "messages": messages if messages is not None else known.sent,
+        "messages": size.messages if size else known.sent,
+        "to_consume": size.to_consume if size else known.stored,
         **asdict(known),
         "create_topic_s": measured.create_topic_s,
         "connect_s": measured.connect_s,
         "join_s": measured.join_s,
         "verdict": outcome.verdict,
         "reason": outcome.reason,
-        "resources": measured.resources,
-        "coordination": measured.coordination,
-        "broker_requests": measured.broker_requests,
+        **asdict(measured.costs),
     }
 
 
@@ -335,7 +335,7 @@ def _held_equal(trial: Trial) -> dict[str, Any]:
     cell = trial.cell
     axes = {**cell.cluster.as_axes(), **cell.workload.as_axes()}
     return {
-        **{name: axes[name] for name in ("driver", "fsync", "commit", "fetch")},
+        **{name: axes[name] for name in ("driver", "fsync", "commit", "fetch", "topology", "rtt_ms")},
         "brokers": cell.cluster.brokers,
         "partitions": cell.cluster.partitions,
         "replication_factor": cell.cluster.replication_factor,
@@ -346,30 +346,9 @@ def _held_equal(trial: Trial) -> dict[str, Any]:
     }
 
 
-async def _read_of(process: Process, read: Callable[[int], T]) -> T:
-    """What /proc says of a process. Raises `ProcessFailed` where it has ended."""
-    try:
-        return read(process.pid)
-    except ProcessLookupError:
-        await process.ended()
-        raise process.failure() from None
-
-
 def _rank(plan: Plan, trial: Trial) -> int:
     names = [architecture.name for architecture in plan.architectures]
     return names.index(trial.architecture.name) if trial.architecture.name in names else len(names)
-
-
-def _grown(
-    later: Mapping[str, tuple[int, int, int]], earlier: Mapping[str, tuple[int, int, int]]
-) -> list[tuple[str, tuple[int, int, int]]]:
-    """What was added to each counter; the ones that did not move are left out."""
-    found = []
-    for name, (a, b, c) in later.items():
-        x, y, z = earlier.get(name, (0, 0, 0))
-        if (a, b, c) != (x, y, z):
-            found.append((name, (a - x, b - y, c - z)))
-    return found
 
 
 def _joined(parts: Sequence[Mapping[int, Ids]]) -> dict[int, Ids]:

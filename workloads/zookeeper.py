@@ -8,19 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from workloads.errors import BrokerlabError, UserError
-from workloads.java import find_java
+from workloads.java import collector_log, find_java
 from workloads.processes import PortTaken, Process
+from workloads.topology.api import Loopback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from workloads.topology.api import Topology
+
+NAME: Final = "zookeeper"  # of its process, and of the place where it runs
 READY_WITHIN_S: Final = 30.0
 TICK_MS: Final = 1000
 _CONFIG: Final = """\
 tickTime={tick_ms}
 dataDir={data}
 clientPort={port}
-clientPortAddress=127.0.0.1
+clientPortAddress={host}
 maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=conf
@@ -58,7 +62,9 @@ def jar_version() -> str:
 class ZooKeeperServer:
     """One server. `start` returns when it answers; `address` is what clients connect to."""
 
-    def __init__(self, folder: Path, log: Path, port: int) -> None:
+    def __init__(self, folder: Path, log: Path, port: int, topology: Topology | None = None) -> None:
+        self._topology = topology or Loopback()
+        self._host = self._topology.address(NAME)
         self._folder = folder
         self._data = folder.absolute() / "data"  # as the server says it
         self._log = log
@@ -67,15 +73,15 @@ class ZooKeeperServer:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self._host}:{self.port}"
 
     async def start(self) -> None:
         """Raises `PortTaken` or `ProcessFailed` where it ends instead, `ZooKeeperUnready` where it does not answer."""
         self._folder.mkdir(parents=True, exist_ok=True)
         config = self._folder / "zoo.cfg"
-        config.write_text(_CONFIG.format(tick_ms=TICK_MS, data=self._data, port=self.port))
+        config.write_text(_CONFIG.format(tick_ms=TICK_MS, data=self._data, host=self._host, port=self.port))
         (self._folder / "log4j2.properties").write_text(_LOGGING)
-        self.process = await Process.start("zookeeper", self._command(config), self._log)
+        self.process = await Process.start(NAME, self._topology.inside(NAME, self._command(config)), self._log)
         try:
             async with asyncio.timeout(READY_WITHIN_S):
                 await self._answering(self.process)
@@ -90,6 +96,7 @@ class ZooKeeperServer:
             find_java().command,
             "-Xms64m",
             "-Xmx512m",
+            f"-Xlog:gc:file={collector_log(self._log)}:uptime:filecount=0",
             f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
             "-cp",
             f"{jars()}/*",
@@ -98,7 +105,7 @@ class ZooKeeperServer:
         )
 
     async def _answering(self, process: Process) -> None:
-        while not await answers(self.port, self._data):
+        while not await answers(self.port, self._data, self._topology):
             if not process.running:
                 if _PORT_TAKEN in self._log.read_bytes():
                     raise PortTaken(f"ZooKeeper cannot listen on {self.address}: it is in use")
@@ -110,10 +117,10 @@ class ZooKeeperServer:
             await self.process.stop()
 
 
-async def answers(port: int, data: Path) -> bool:
+async def answers(port: int, data: Path, topology: Topology) -> bool:
     """Whether the ZooKeeper server of this data folder, and not somebody else's, serves requests on this port."""
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await topology.connect(NAME, port)
     except OSError:
         return False
     try:

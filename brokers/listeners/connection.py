@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Final, cast
 from brokers.listeners.acks import Acknowledgements
 from brokers.listeners.fetch import Reading, Wait, session_fault
 from brokers.listeners.handlers import HANDLERS
+from brokers.listeners.lent import LentSender
 from brokers.listeners.produce import Run
 from brokers.listeners.service import Caller, Leaders
 from brokers.log.errors import LogError
+from brokers.log.stretch import Stretch
 from brokers.wire import fetch as fetch_wire
 from brokers.wire.apis import Api, ApiKey
 from brokers.wire.errors import ErrorCode, Malformed
@@ -74,6 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting_bytes = 0
         self._unsent: deque[Pieces | asyncio.Future[Pieces]] = deque()
         self._wait: Wait | None = None
+        self._lent: LentSender | None = None
         self._blocked = False
         self._looks_up = False
         self._reading_paused = False
@@ -105,6 +108,8 @@ class Connection(asyncio.BufferedProtocol):
         self._incoming.close()
         if self._wait is not None:
             self._wait.cancel()
+        if self._lent is not None:
+            self._lent.close()
         self._waiting.clear()
         self._unsent.clear()
 
@@ -145,7 +150,8 @@ class Connection(asyncio.BufferedProtocol):
         """Send what is due and end."""
         self._acks.flush()
         self._closed = True
-        self._transport.close()
+        if self._lent is None or not self._lent.busy:
+            self._transport.close()
 
     def _break(self, what: str, error: BaseException) -> None:
         """End without an answer; the loop reports what is not the disk's fault, which is a bug."""
@@ -252,8 +258,7 @@ class Connection(asyncio.BufferedProtocol):
             return self._room()
         reading = Reading(self._service, request, leaders)
         if reading.read() or request.wait_ms_max <= 0:
-            self._send(reading.answer())
-            return self._room()
+            return self._answer_fetch(reading)
         self._blocked = True
         self._wait = Wait(reading, min(request.wait_ms_max, self._service.limits.fetch_wait_ms_max), self._fetched)
         return Progress.BLOCKED
@@ -264,8 +269,35 @@ class Connection(asyncio.BufferedProtocol):
 
     def _fetched(self, reading: Reading) -> None:
         self._blocked, self._wait = False, None
-        self._send(reading.answer())
-        self._carry_on()
+        if self._answer_fetch(reading) is Progress.DONE:
+            self._carry_on()
+
+    def _answer_fetch(self, reading: Reading) -> Progress:
+        """Send what was read. What was lent leaves from its file, where nothing else has to leave before it."""
+        lent, pieces = reading.lent, reading.answer()
+        self._acks.flush()
+        try:
+            if not lent or self._closed or self._unsent or self._transport.get_write_buffer_size():
+                self._send([piece.read() if isinstance(piece, Stretch) else cast("bytes", piece) for piece in pieces])
+                return self._room()
+            if self._lent is None:
+                self._lent = LentSender(self._transport, self._lent_left)
+            self._blocked = not self._lent.send(pieces)
+        except (OSError, LogError) as error:
+            self._lent_left(error)
+            return Progress.BLOCKED
+        return Progress.BLOCKED if self._blocked else Progress.DONE
+
+    def _lent_left(self, error: Exception | None) -> None:
+        """A lent answer has left, or will not: half an answer is no answer, so the connection ends."""
+        self._blocked = False
+        if error is not None:
+            self._closed = True
+            self._transport.abort()
+        elif self._closed:
+            self._transport.close()
+        else:
+            self._carry_on()
 
     # --- carrying out later -------------------------------------------------------------------------------
 

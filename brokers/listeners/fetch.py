@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from brokers.log.errors import LogError, LogOffsetOutOfRange
+from brokers.log.stretch import Stretch
 from brokers.wire import fetch as wire
 from brokers.wire.errors import ErrorCode
 from brokers.wire.fetch import FetchRequest, Found
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 
     from brokers.listeners.service import Service
     from brokers.store import HeldPartition
+    from brokers.wire.fetch import Records
 
 _LOOK_AGAIN_S: Final = 0.005
+# What is more stays in its file until it is sent: below, one copy is cheaper than more system calls.
+_READ_BYTES_MAX: Final = 64 * 1024
 
 
 def session_fault(request: FetchRequest) -> ErrorCode:
@@ -63,7 +67,7 @@ class Reading:
             else:
                 bytes_max = max(0, min(part.bytes_max, left))
                 result = _read(source, part.offset, bytes_max, limits.fetch_records_max, first=total == 0)
-                if result.records:
+                if len(result.records):
                     messages += source.log.read_end - part.offset
             found.append(result)
             failed = failed or result.error != ErrorCode.NONE
@@ -72,7 +76,12 @@ class Reading:
         self.found, self._bytes, self._messages = found, total, messages
         return failed or total >= request.bytes_min or not found
 
-    def answer(self) -> list[bytes | memoryview]:
+    @property
+    def lent(self) -> bool:
+        """Whether any of it is still in its file."""
+        return any(isinstance(found.records, Stretch) for found in self.found)
+
+    def answer(self) -> list[Records]:
         fetched = self._service.metrics.fetch
         fetched.requests += 1
         fetched.messages += self._messages
@@ -91,7 +100,7 @@ def _read(held: HeldPartition, offset: int, bytes_max: int, records_max: int, *,
     if offset == end or (bytes_max == 0 and not first and start <= offset < end):
         return Found(ErrorCode.NONE, end, start)
     try:
-        records = held.read(offset, bytes_max, records_max)
+        records = held.lend(offset, bytes_max, records_max, _READ_BYTES_MAX)
     except LogOffsetOutOfRange:
         return Found(ErrorCode.OFFSET_OUT_OF_RANGE, end, start)
     except LogError:

@@ -45,6 +45,9 @@ class Files(Protocol):
     def pread(self, handle: int, bytes_max: int, position: int) -> bytes:
         """Bytes at the position, fewer than asked only at the file's end."""
 
+    def send(self, socket: int, handle: int, position: int, bytes_max: int) -> int:
+        """Give bytes at the position to a socket, and return how many it took; BlockingIOError when it is full."""
+
     def fdatasync(self, handle: int) -> None:
         """Return once the file's data and size are on the disk."""
 
@@ -80,6 +83,7 @@ class OsFiles:
     duplicate = staticmethod(os.dup)
     writev = staticmethod(os.writev)
     pread = staticmethod(os.pread)
+    send = staticmethod(os.sendfile)
     fdatasync = staticmethod(os.fdatasync)
     fsync = staticmethod(os.fsync)
     truncate = staticmethod(os.ftruncate)

@@ -29,6 +29,7 @@ from brokers.log.reading import Reader
 from brokers.log.recovery import Recovery, RecoveryReport
 from brokers.log.segment import OpenSegments, Segment, new_segment
 from brokers.log.snapshots import load_producers, prune_snapshots, replay, save_producers
+from brokers.log.stretch import Stretch
 from brokers.wire.batch import LENGTH_END, NO_PRODUCER, PLACE, BatchHeader
 
 Batch = tuple[bytearray | memoryview, BatchHeader]
@@ -201,6 +202,10 @@ class Log:
         LogOffsetOutOfRange; LogUnreadable when the first batch is damaged on disk; LogDiskFailed.
         """
         return self._reader.read(offset, bytes_max, records_max)
+
+    def lend(self, offset: int, bytes_max: int, records_max: int | None, read_bytes_max: int) -> bytes | Stretch:
+        """What `read` gives; if that is more than `read_bytes_max`, it stays in its file, to be sent from there."""
+        return self._reader.lend(offset, bytes_max, records_max, read_bytes_max)
 
     @property
     def read_end(self) -> int:

@@ -11,6 +11,7 @@ from typing import Final
 
 from brokers.log.errors import LogClosed, LogOffsetOutOfRange, LogUnreadable
 from brokers.log.segment import OpenSegments, Segment
+from brokers.log.stretch import Stretch
 from brokers.wire.batch import HEADER_BYTES, BatchHeader, BatchInvalid, decode_records, parse_header
 
 _BASE_OFFSET: Final = attrgetter("base_offset")
@@ -31,18 +32,31 @@ class Reader:
 
     def read(self, offset: int, bytes_max: int, records_max: int | None) -> bytes:
         """See Log.read."""
+        found = self._find(offset, bytes_max, records_max)
+        return b"" if found is None else found[0].read(found[2], found[1])
+
+    def lend(self, offset: int, bytes_max: int, records_max: int | None, read_bytes_max: int) -> bytes | Stretch:
+        """See Log.lend."""
+        found = self._find(offset, bytes_max, records_max)
+        if found is None:
+            return b""
+        segment, position, size = found
+        return segment.read(size, position) if size <= read_bytes_max else Stretch(segment, position, size)
+
+    def _find(self, offset: int, bytes_max: int, records_max: int | None) -> tuple[Segment, int, int] | None:
+        """Segment, position and size of what is to be read; None at the log's end."""
         known = self._positions.get(offset)
         if known is not None:
             segment, position = known
             base_offset = offset
         elif offset == self._segments[-1].end_offset:
-            return b""
+            return None
         else:
             segment, position, base_offset = self.locate(offset)
         if segment is not self._segments[-1]:
             self._open_segments.use(segment)
         elif position == segment.size:
-            return b""
+            return None
         position_max = position + bytes_max
         if segment.doubt is not None:
             position_max = _readable_to(segment, position, position_max)
@@ -52,7 +66,7 @@ class Reader:
             end, end_offset = segment.batch_end(position)
         self.note_position(end_offset, segment, end)
         self.read_end = end_offset
-        return segment.read(end - position, position)
+        return segment, position, end - position
 
     def locate(self, offset: int) -> tuple[Segment, int, int]:
         """The segment, opened, and the position and base offset of the batch that contains `offset`."""

@@ -22,8 +22,8 @@ class Segment:
     """A segment file with its index. The last segment of a log is open for appending, all others are sealed."""
 
     __slots__ = (
-        "base_offset", "doubt", "end_offset", "files", "handle", "idempotent", "index", "index_path", "interval_bytes",
-        "path", "size", "timestamp_max",
+        "base_offset", "cuts", "doubt", "end_offset", "files", "handle", "idempotent", "index", "index_path",
+        "interval_bytes", "path", "size", "timestamp_max",
     )  # fmt: skip
 
     def __init__(self, files: Files, directory: Path, extent: Extent, interval_bytes: int) -> None:
@@ -36,6 +36,7 @@ class Segment:
         self.timestamp_max = extent.timestamp_max
         self.interval_bytes = interval_bytes
         self.handle = -1
+        self.cuts = 0
         self.index = Index(interval_bytes)
         self.doubt: Doubt | None = None
         self.idempotent = True  # whether a batch of an idempotent producer may be in it
@@ -63,6 +64,7 @@ class Segment:
     def cut(self, position: int, offset: int) -> None:
         """Make the segment end here; OSError when the disk refuses, the segment then is as it was."""
         self.files.truncate(self.handle, position)
+        self.cuts += 1
         self.size, self.end_offset = position, offset
         self.index.cut(position)
         if self.doubt is not None:

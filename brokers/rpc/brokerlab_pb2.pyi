@@ -840,12 +840,15 @@ class StatisticsResponse(_message.Message):
     CONNECTIONS_MADE_FIELD_NUMBER: _builtins.int
     CONNECTIONS_REFUSED_FIELD_NUMBER: _builtins.int
     CONNECTIONS_IDLE_CLOSED_FIELD_NUMBER: _builtins.int
+    COORDINATION_CPU_NS_FIELD_NUMBER: _builtins.int
     broker: _builtins.int
     connections: _builtins.int
     """of Kafka clients, now"""
     connections_made: _builtins.int
     connections_refused: _builtins.int
     connections_idle_closed: _builtins.int
+    coordination_cpu_ns: _builtins.int
+    """of the coordination client's own threads; 0 where it has none"""
     @_builtins.property
     def operations(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperationCount]: ...
     @_builtins.property
@@ -870,10 +873,11 @@ class StatisticsResponse(_message.Message):
         connections_made: _builtins.int = ...,
         connections_refused: _builtins.int = ...,
         connections_idle_closed: _builtins.int = ...,
+        coordination_cpu_ns: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "connections", b"connections", "connections_idle_closed", b"connections_idle_closed", "connections_made", b"connections_made", "connections_refused", b"connections_refused", "coordination", b"coordination", "kafka_requests", b"kafka_requests", "operations", b"operations", "refused", b"refused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "connections", b"connections", "connections_idle_closed", b"connections_idle_closed", "connections_made", b"connections_made", "connections_refused", b"connections_refused", "coordination", b"coordination", "coordination_cpu_ns", b"coordination_cpu_ns", "kafka_requests", b"kafka_requests", "operations", b"operations", "refused", b"refused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

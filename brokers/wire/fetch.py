@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from brokers.wire.errors import Malformed, MalformedReason
 from brokers.wire.schema import text, truncated
@@ -51,13 +51,19 @@ class FetchRequest(NamedTuple):
     parts: list[Part]
 
 
+class Records(Protocol):
+    """Bytes, or what stands for them until they are sent."""
+
+    def __len__(self) -> int: ...
+
+
 class Found(NamedTuple):
     """What one partition gives; `records` are whole batches as they are stored."""
 
     error: int
     high_watermark: int = -1
     log_start: int = -1
-    records: bytes | memoryview = b""
+    records: Records = b""
 
 
 def read(data: bytes, at: int, version: int, correlation_id: int) -> FetchRequest:
@@ -128,10 +134,13 @@ _NO_ABORTED: Final = 0
 _NO_PREFERRED_REPLICA: Final = -1
 
 
-def answer(request: FetchRequest, found: Sequence[Found]) -> list[bytes | memoryview]:
-    """The answer's frame, as pieces to be written one after another; `found` in the order of the request's parts."""
+def answer(request: FetchRequest, found: Sequence[Found]) -> list[Records]:
+    """The answer's frame, as pieces to be written one after another; `found` in the order of the request's parts.
+
+    The records are pieces as they were given, all others are bytes.
+    """
     version, parts = request.version, request.parts
-    out: list[bytes | memoryview] = []
+    out: list[Records] = []
     pending, size, topics, at = b"", 0, 0, 0
     while at < len(parts):
         topic, first = parts[at].topic, at
@@ -142,7 +151,7 @@ def answer(request: FetchRequest, found: Sequence[Found]) -> list[bytes | memory
         for number in range(first, at):
             pending += _found(version, parts[number].partition, found[number])
             records = found[number].records
-            if records:
+            if len(records):
                 out += (pending, records)
                 size += len(pending) + len(records)
                 pending = b""

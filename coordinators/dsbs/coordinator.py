@@ -195,25 +195,31 @@ class DsbsCoordinator(Coordinator):
                 future.exception()  # where the step itself failed, nobody waits for it
 
     def _received(self, content: bytes) -> None:
-        if self._over is None:
-            self._do(Received(content))
+        self._do_unasked(Received(content))
 
     def _wake(self) -> None:
         self._timer = None
+        self._do_unasked(Wake())
+
+    def _do_unasked(self, event: Event) -> None:
+        """A step whose failure nobody waits for: `lost` tells of it."""
         if self._over is None:
-            self._do(Wake())
+            try:
+                self._do(event)
+            except Exception:
+                if self._loss is None:
+                    raise
 
     def _do(self, event: Event) -> None:
         """One step. Where the disk refuses in the middle of it, this broker is out: it cannot keep its promises."""
         machine = self._running
         actions = machine.step(event, self._now_ms())
-        performed = False
         try:
             self._perform(actions)
-            performed = True
-        finally:
-            if not performed:
-                self._end("its tables cannot be written to the disk")
+        except Exception as error:
+            self._end(f"its tables cannot be written to the disk: {error}")
+            self._lose(self._unavailable())
+            raise
         if machine.phase is not Phase.OUT and self._over is None:
             self._plan(machine.wake_ms)
 
@@ -252,9 +258,11 @@ class DsbsCoordinator(Coordinator):
                     self._refuse(reason)
 
     def _refuse(self, reason: str) -> None:
+        taken = BrokerIdTaken(reason)
         if self._joined is not None and not self._joined.done():
-            self._joined.set_exception(BrokerIdTaken(reason))
+            self._joined.set_exception(taken)
         self._end(reason)
+        self._lose(taken)
 
     def _publish(self, *, members: bool, names: Iterable[str]) -> None:
         """Who is live decides who leads, so a change there may show in every topic."""

@@ -210,6 +210,10 @@ class ZooKeeperCoordinator(Coordinator):
             await asyncio.sleep(interval_s)
             await work()
 
+    @property
+    def client_cpu_ns(self) -> int:
+        return self._session.threads_cpu_ns
+
     # --- at this moment -----------------------------------------------------------------------------------
 
     @property

@@ -5,7 +5,9 @@ connection) and at a slow interval (one that was lost otherwise is made good). `
 the next watch in the same request, so that no change can fall between.
 
 A znode that cannot be understood changes nothing: what was read of it before stays, and `faults` says what is wrong
-and where. So a damaged or vanished znode never makes a broker forget a topic, and with it the topic's messages.
+and where. So a damaged or vanished znode never makes a broker forget a topic, and with it the topic's messages. A whole
+topic that is gone was deleted only if the folder of all topics says so: its version counts the deletions. Where fewer
+were deleted than are gone, somebody has meddled, or the tree was lost or replaced, and none of them is forgotten.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from coordinators.zookeeper.znodes import Place, StoredTopic, Tree, Where
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from coordinators.zookeeper.requests import Node
+    from coordinators.zookeeper.requests import Listing, Node
     from coordinators.zookeeper.session import Session
 
 KIND: Final = "refresh"
@@ -41,6 +43,7 @@ class Mirror:
         self.controller_owner = 0  # the session whose controller it is
         self.faults: dict[str, Unreadable] = {}
         self._names: set[str] = set()  # of topics, whether they are understood or not
+        self._deletions = 0  # of topics, as the tree counts them
 
     # --- what must be read --------------------------------------------------------------------------------
 
@@ -83,10 +86,10 @@ class Mirror:
     # --- brokers and controller ---------------------------------------------------------------------------
 
     async def _read_brokers(self) -> None:
-        names = await self._present(self._tree.brokers)
-        if names is None:
+        listing = await self._present(self._tree.brokers)
+        if listing is None:
             return
-        found = await together(map(self._read_broker, names))
+        found = await together(map(self._read_broker, listing.names))
         self.brokers = {broker.id: broker for broker in found if broker is not None}
 
     async def _read_broker(self, name: str) -> Broker | None:
@@ -107,16 +110,29 @@ class Mirror:
     # --- topics -------------------------------------------------------------------------------------------
 
     async def _read_topic_names(self) -> set[str]:
-        """Forget the topics that are gone; say which ones are new."""
+        """Forget the topics that were deleted; say which ones are new."""
         path = self._tree.topics
         before = set(self._names)  # what is made while the answer is under way is not in it, and not gone
-        names = await self._present(path)
-        if names is None:
+        listing = await self._present(path)
+        if listing is None:
             return set()
-        found = {name for name in names if self._may_be_topic(f"{path}/{name}", name)}
-        for gone in before - found:
-            self.forget(gone)
+        found = {name for name in listing.names if self._may_be_topic(f"{path}/{name}", name)}
+        gone = before - found
+        deleted = listing.version - self._deletions >= len(gone)
+        for name in gone:
+            if deleted:
+                self.forget(name)
+            else:
+                self._miss(name)
+        self._deletions = listing.version
         return found - self._names
+
+    def _miss(self, name: str) -> None:
+        """A topic has vanished. What is known of it stays, because its messages do; nobody is served of it."""
+        self._names.discard(name)
+        for at in self._ats(name):
+            path = self._tree.state(at)
+            self.faults[path] = Unreadable(f"{path} has vanished, and no broker has deleted topic {name!r}")
 
     def _may_be_topic(self, path: str, name: str) -> bool:
         """Says nothing of what stands in it: its faults stay."""
@@ -196,12 +212,16 @@ class Mirror:
     def forget(self, name: str) -> None:
         """A topic is gone."""
         self._names.discard(name)
-        topic = self.topics.pop(name, None)
-        for number in range(len(topic.partitions) if topic else 0):
-            self.versions.pop(TopicPartition(name, number), None)
+        for at in self._ats(name):
+            self.versions.pop(at, None)
+        self.topics.pop(name, None)
         below = f"{self._tree.topic(name)}/"
         for path in [path for path in self.faults if path.startswith(below) or path == below[:-1]]:
             del self.faults[path]
+
+    def _ats(self, name: str) -> list[TopicPartition]:
+        topic = self.topics.get(name)
+        return [TopicPartition(name, number) for number in range(len(topic.partitions) if topic else 0)]
 
     def partitions(self) -> Iterable[tuple[TopicPartition, Partition]]:
         """Those that are understood."""
@@ -222,14 +242,14 @@ class Mirror:
         self.faults.pop(path, None)
         return found
 
-    async def _present(self, folder: str) -> list[str] | None:
-        """Names of a folder's children, with what was wrong with those that are gone forgotten."""
-        names = await self._session.children(KIND, folder, watch=True)
-        if names is None:
+    async def _present(self, folder: str) -> Listing | None:
+        """A folder's children, with what was wrong with those that are gone forgotten."""
+        listing = await self._session.listing(KIND, folder)
+        if listing is None:
             self.faults[folder] = Unreadable(f"{folder} is missing")
             return None
-        there = {folder + "/" + name for name in names}
+        there = {folder + "/" + name for name in listing.names}
         gone = [path for path in self.faults if path.rpartition("/")[0] == folder and path not in there]
         for path in [*gone, folder]:
             self.faults.pop(path, None)
-        return names
+        return listing

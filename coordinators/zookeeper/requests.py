@@ -16,6 +16,13 @@ class Node(NamedTuple):
     owner: int
 
 
+class Listing(NamedTuple):
+    """Names of a znode's children, and the version of the znode itself."""
+
+    names: list[str]
+    version: int
+
+
 @dataclass(frozen=True, slots=True)
 class Create:
     path: str

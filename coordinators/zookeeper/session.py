@@ -26,6 +26,7 @@ from kazoo.security import CREATOR_ALL_ACL
 
 from coordinators.errors import CoordinationError, InvalidRequest, OutcomeUnknown, Unavailable
 from coordinators.zookeeper.crossing import Bell, Inbox, Reply, Wire
+from coordinators.zookeeper.processor_time import ProcessorTime
 from coordinators.zookeeper.requests import (
     Changed,
     Check,
@@ -33,6 +34,7 @@ from coordinators.zookeeper.requests import (
     Delete,
     Exists,
     HasChildren,
+    Listing,
     Missing,
     Node,
     Operation,
@@ -194,6 +196,11 @@ class Session:
         """The broker is registered with this session and has read what it needs: from now on it counts."""
         self._confirmed = session_id == self.id != 0
 
+    @property
+    def threads_cpu_ns(self) -> int:
+        """Processor time of kazoo's threads since the start."""
+        return self._handler.processor_time.used_ns()
+
     def doubt(self) -> None:
         """The broker is registered no longer: the lease is over until the next `confirm`."""
         self._confirmed = False
@@ -231,18 +238,29 @@ class Session:
         self._meter.sent(kind, _ANSWER_BYTES + 4 + len(data) + _STAT_BYTES, requests=0)
         return Node(data, stat.version, stat.ephemeralOwner)
 
-    async def children(self, kind: str, path: str, *, watch: bool = False) -> list[str] | None:
+    async def children(self, kind: str, path: str) -> list[str] | None:
         """Names of a znode's children, or None where there is no such znode. Raises `Unavailable`."""
-        watcher = self._watched if watch else None
-        size = _REQUEST_BYTES + 1 + len(path)
+        names: list[str] | None = await self._listed(kind, path, lambda: self._client.get_children_async(path))
+        if names is not None:
+            self._meter.sent(kind, _ANSWER_BYTES + _names_bytes(names), requests=0)
+        return names
+
+    async def listing(self, kind: str, path: str) -> Listing | None:
+        """The same with the znode's own version, of one and the same moment; and sets a watch. Raises `Unavailable`."""
+        found = await self._listed(kind, path, lambda: self._client.get_children_async(path, self._watched, True))
+        if found is None:
+            return None
+        names, stat = found
+        self._meter.sent(kind, _ANSWER_BYTES + _names_bytes(names) + _STAT_BYTES, requests=0)
+        return Listing(names, stat.version)
+
+    async def _listed(self, kind: str, path: str, send: Callable[[], Reply]) -> Any:
         try:
-            names: list[str] = await self._sent(kind, size, lambda: self._client.get_children_async(path, watcher))
+            return await self._sent(kind, _REQUEST_BYTES + 1 + len(path), send)
         except kazoo.NoNodeError:
             return None
         except kazoo.KazooException as error:
             raise _refused(path, error) from error
-        self._meter.sent(kind, _ANSWER_BYTES + 4 + sum(4 + len(name.encode()) for name in names), requests=0)
-        return names
 
     async def sync(self, kind: str, path: str) -> None:
         """Wait until the server that is read from has seen every change that was made by now. Raises `Unavailable`."""
@@ -351,6 +369,10 @@ def _add(transaction: Any, operation: Operation) -> None:
             transaction.check(path, version)
 
 
+def _names_bytes(names: Sequence[str]) -> int:
+    return 4 + sum(4 + len(name.encode()) for name in names)
+
+
 def _answer_bytes(operation: Operation) -> int:
     """What a transaction's answer holds for one that succeeded."""
     match operation:
@@ -404,6 +426,10 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
         self._attempt_s = attempt_s
         self._wire: Wire | None = None
         self._aborted = False
+        self.processor_time = ProcessorTime()
+
+    def spawn(self, work: Callable[..., object], *args: Any, **kwargs: Any) -> Any:
+        return super().spawn(self.processor_time.counted(work), *args, **kwargs)
 
     def async_result(self) -> Reply:
         return Reply(self._inbox, self._answered, self._failed)

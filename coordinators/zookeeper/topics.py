@@ -9,7 +9,7 @@ from coordinators.model import Topic, TopicPartition, TopicSettings
 from coordinators.placement import place
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.pipeline import together
-from coordinators.zookeeper.requests import Conflict, Create, Delete, Exists, Missing, Operation
+from coordinators.zookeeper.requests import Conflict, Create, Delete, Exists, Missing, Operation, Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +57,12 @@ class Topics:
 
     async def delete(self, name: str) -> None:
         """All of its znodes and all that groups committed in it, in one transaction: a topic of the same name that is
-        made later starts from nothing, whoever crashes meanwhile."""
+        made later starts from nothing, whoever crashes meanwhile.
+
+        The same transaction writes the folder of all topics: the version of that counts the deletions, so that a broker
+        can tell a topic that was deleted from one that has vanished (`Mirror`).
+        """
+        counted = Write(self._tree.topics, b"")
         for _ in range(DELETE_TRIES_MAX):
             topic = await self._topic_rows(name)
             groups = await self._session.children(DELETE, self._tree.consumers) or []
@@ -66,7 +71,7 @@ class Topics:
                 await together(self._delete_row(row) for row in rows)
                 continue
             try:
-                await self._session.commit(DELETE, *rows, *topic)
+                await self._session.commit(DELETE, *rows, *topic, counted)
             except Conflict:
                 continue  # somebody commits in it, or deletes it as well
             return

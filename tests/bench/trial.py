@@ -170,6 +170,7 @@ class Trial:
             fetch="stream",
             commit="end",
             commit_interval_ms=None,
+            duration_s=None,
             out="",
         )
 

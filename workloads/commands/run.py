@@ -9,13 +9,14 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from workloads.errors import PlanError
-from workloads.folders import RunFolder, choose
+from workloads.errors import PlanError, UserError
+from workloads.folders import RunFolder, choose, newest
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Collection
 
-    from workloads.plan import Plan
+    from workloads.plan import Plan, Trial
     from workloads.runner import Run, Summary
 
 RESULTS: Final = Path("results")
@@ -28,12 +29,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", default="steady", help="which of the file's profiles (default: steady)")
     parser.add_argument("--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="only these trials")
     parser.add_argument("--messages", type=int, help="messages of each trial, in place of the profile's length")
+    parser.add_argument(
+        "--tries",
+        metavar="N",
+        help="blocks, in place of the profile's; +N: so many more than the run has that is there",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say in which order what would run, and start nothing")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the results folder (default: results/PROFILE-NUMBER)")
     parser.add_argument("--no-analysis", action="store_true", help="stop when the raw records are written")
     parser.epilog = (
         "examples:\n"
         "  brokerlab run --profile quick\n"
-        "  brokerlab run --profile steady --only architecture=dsbs mode=split --out results/mine\n\n"
+        "  brokerlab run --profile steady --only architecture=dsbs mode=split --out results/mine\n"
+        "  brokerlab run --profile steady --tries +2\n\n"
         "A run that was interrupted goes on where it stopped when the same command is given again.\n"
         "exit code 0: all trials are valid; 1: some failed or do not balance; 2: nothing was run, and you can mend it"
     )
@@ -42,18 +50,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from workloads.commands.analyze import analyze
     from workloads.estimate import check_disk, estimate
-    from workloads.plan import resolve
+    from workloads.pinning import check
     from workloads.progress import duration
-    from workloads.spec import load
+    from workloads.topology.choice import refuse_unavailable
 
-    plan = resolve(load(options.file), options.profile, options.only, options.messages)
-    out = options.out or choose(RESULTS, plan)
+    plan, out = _asked_for(options)
     expected = estimate(plan)
     check_disk(expected, shutil.disk_usage(_existing(out)).free)
+    check(plan.pin)
     print(
-        f"{plan.profile}: {expected.trials} trials of {expected.cells} cells into {out}, "
-        f"about {duration(expected.seconds)}"
+        f"{plan.profile}: {'at most ' if plan.until else ''}{expected.trials} trials of {expected.cells} cells into "
+        f"{out}, about {duration(expected.seconds)}"
     )
+    if options.dry_run:
+        return _show_order(plan, out)
+    asyncio.run(refuse_unavailable([cell.cluster for cell in plan.cells]))
     with RunFolder(out) as folder:
         if options.out is None:
             folder.be_latest()
@@ -62,6 +73,57 @@ def run(options: argparse.Namespace) -> int:
         if not options.no_analysis and summary.valid + summary.invalid:
             code = max(code, analyze(folder.path))
     return code
+
+
+def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
+    """What is to be run, and where. With `--tries +N` both hang on the run that is there."""
+    from workloads.plan import resolve
+    from workloads.results import ResultsFolder
+    from workloads.spec import load
+
+    spec = load(options.file)
+    asked = options.tries or ""
+    tries = _whole(asked.removeprefix("+")) if asked else None
+    plan = resolve(spec, options.profile, options.only, options.messages, tries)
+    if tries is None or not asked.startswith("+"):
+        return plan, options.out or choose(RESULTS, plan)
+    out = options.out or newest(RESULTS, plan.name)
+    manifest = ResultsFolder(out).read_manifest()
+    if manifest is None:
+        raise UserError(f"{out} holds no run to add tries to")
+    before = manifest.get("tries", resolve(spec, options.profile).tries)
+    return resolve(spec, options.profile, options.only, options.messages, before + tries), out
+
+
+def _whole(text: str) -> int:
+    from workloads.keys import PROFILE
+
+    try:
+        found: int = PROFILE["tries"].kind.parse(text)
+    except ValueError as error:
+        raise UserError(f"--tries cannot be {text!r}: {error}; +2 adds two") from error
+    return found
+
+
+def _show_order(plan: Plan, out: Path) -> int:
+    from workloads.results import ResultsFolder
+
+    done = {trial for trial, (verdict, _) in ResultsFolder(out).finished_trials().items() if verdict != "failed"}
+    for block in plan.blocks:
+        needed = "" if plan.is_sure(block.legs[0].trials[0]) else ", if the ratios are not known well enough by then"
+        print(f"block {block.number}{needed}")
+        for leg in block.legs:
+            settings = ", ".join(f"{key}={text}" for key, text in leg.cluster.as_axes().items())
+            print(f"  a cluster of {leg.architecture.name} ({settings})")
+            for trial in leg.trials:
+                print(f"    {_order_line(trial, done)}")
+    return 0
+
+
+def _order_line(trial: Trial, done: Collection[str]) -> str:
+    if trial.kind == "warmup":
+        return f"{'sizing' if trial.sizes else 'warm-up'} of {trial.cell.id}"
+    return f"{trial.id}{', which is done' if trial.id in done else ''}"
 
 
 def _run(plan: Plan, folder: RunFolder) -> Summary:

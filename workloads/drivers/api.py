@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from workloads.errors import BrokerlabError, UserError
@@ -59,6 +62,7 @@ class ProduceJob:
     acks: int
     rate: float | None  # messages/s of this producer
     out: str
+    answer_within_s: float = 60.0  # what has no answer by then has failed
 
     def partition_of(self, batch: int) -> int:
         """Batches go round the partitions, each producer starting at its own."""
@@ -78,14 +82,21 @@ class ConsumeJob:
     fetch: str
     commit: str
     commit_interval_ms: int | None
+    duration_s: float | None  # stop so long after the first message, should the targets be further away
     out: str
+    end_to_end: bool = False  # note when each message came
 
 
 @dataclass(slots=True)
 class Produced:
-    """What a producer sent: rows of requests, and which messages were acknowledged."""
+    """What a producer sent: rows of requests, and which messages were acknowledged.
+
+    `sends` has the first counter of messages that were sent together, and when they were (with a fixed rate: when they
+    were meant to be), in nanoseconds; each goes up to the next one's counter.
+    """
 
     rows: list[RequestRow] = field(default_factory=list)
+    sends: list[tuple[int, int]] = field(default_factory=list)
     sent: int = 0
     acknowledged: dict[int, list[range]] = field(default_factory=dict)  # partition -> counters
     failed: dict[str, int] = field(default_factory=dict)  # error -> messages
@@ -100,12 +111,35 @@ class Produced:
 
 @dataclass(slots=True)
 class Consumed:
-    """What a consumer saw, in its order: rows of requests, and per partition the ids of the messages."""
+    """What a consumer saw, in its order: rows of requests, and per partition the ids of the messages.
+
+    `receipts` has, per partition, how many messages came together and when; only where the job asks for it.
+    """
 
     rows: list[RequestRow] = field(default_factory=list)
     ids: dict[int, bytearray] = field(default_factory=dict)
+    receipts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     wrong_payloads: int = 0
     commits: int = 0
+
+    def note_receipt(self, partition: int, messages: int, at_ns: int) -> None:
+        self.receipts.setdefault(partition, []).append((messages, at_ns))
+
+
+class Deadline:
+    """The end of a job that goes by time, counted from its first message; of any other job, never over."""
+
+    def __init__(self, duration_s: float | None) -> None:
+        self._duration_s = duration_s
+        self._ends = inf
+
+    def begin(self) -> None:
+        if self._ends == inf and self._duration_s is not None:
+            self._ends = monotonic() + self._duration_s
+
+    @property
+    def over(self) -> bool:
+        return monotonic() >= self._ends
 
 
 class Signals(Protocol):
@@ -161,12 +195,13 @@ class BrokerStatistics:
     broker: int
     operations: Mapping[str, tuple[int, int, int]]  # requests that carried messages, messages, bytes
     coordination: Mapping[str, tuple[int, int, int]]  # operations, bytes, wait_ns
+    coordination_cpu_ns: int  # of the coordination client's own threads; 0 where it has none
 
 
 class DriverModule(Protocol):
     Producer: Callable[[ProduceJob], Producer]
     Consumer: Callable[[ConsumeJob], Consumer]
-    Admin: Callable[[Sequence[str]], Admin]
+    Admin: Callable[[Sequence[str], str | None], Admin]  # addresses; an HTTP proxy, where only that leads to them
 
 
 def load(name: str) -> DriverModule:
@@ -177,11 +212,16 @@ def load(name: str) -> DriverModule:
 
 def payloads(job: ProduceJob, first_counter: int, count: int) -> Iterator[bytes]:
     """The payloads of consecutive messages, each unique."""
-    filler = _FILLER * (job.message_size - ID_BYTES)
+    filler = _filler(job.message_size)
     first = (job.producer << COUNTER_BITS) + first_counter
     return (_ID.pack(number) + filler for number in range(first, first + count))
 
 
 def payload_is_right(payload: bytes, job: ConsumeJob) -> bool:
     """Whether the part behind the id is what a producer puts there."""
-    return len(payload) == job.message_size and payload.count(_FILLER, ID_BYTES) == job.message_size - ID_BYTES
+    return len(payload) == job.message_size and payload.endswith(_filler(job.message_size))
+
+
+@lru_cache(maxsize=1)  # a process sends or reads one size at a time, and large ones take long to make
+def _filler(message_size: int) -> bytes:
+    return _FILLER * (message_size - ID_BYTES)

@@ -19,6 +19,7 @@ from workloads.drivers.api import (
     BrokerStatistics,
     Consumed,
     ConsumeJob,
+    Deadline,
     DriverError,
     Produced,
     ProduceJob,
@@ -62,12 +63,13 @@ class _Sent(NamedTuple):
 class _Connections:
     """Channels to brokers by address; opened when first used, closed together."""
 
-    def __init__(self) -> None:
+    def __init__(self, proxy: str | None = None) -> None:
         self._channels: dict[str, grpc.aio.Channel] = {}
+        self._options = _OPTIONS if proxy is None else (*_OPTIONS, ("grpc.http_proxy", proxy))
 
     def _channel(self, address: str) -> grpc.aio.Channel:
         if address not in self._channels:
-            self._channels[address] = grpc.aio.insecure_channel(address, options=_OPTIONS)
+            self._channels[address] = grpc.aio.insecure_channel(address, options=self._options)
         return self._channels[address]
 
     def admin(self, address: str) -> AdminAsyncStub:
@@ -98,9 +100,9 @@ async def _called(call: Awaitable[T]) -> T:
 class _Cluster:
     """The cluster as a client sees it: who leads what, at which address."""
 
-    def __init__(self, bootstrap: Sequence[str]) -> None:
+    def __init__(self, bootstrap: Sequence[str], proxy: str | None = None) -> None:
         self._bootstrap = bootstrap
-        self.connections = _Connections()
+        self.connections = _Connections(proxy)
 
     async def describe(self, group: str = "") -> pb.DescribeClusterResponse:
         address = self._bootstrap[0]
@@ -224,6 +226,7 @@ class Producer:
         size = sent.messages * self._job.message_size
         row = RequestRow(partition, 1, sent.messages, size, sent.sent_ns, done_ns, status)
         self._produced.rows.append(row)
+        self._produced.sends.append((sent.first, sent.sent_ns))
         self._produced.sent += sent.messages
         self._produced.note(partition, range(sent.first, sent.first + sent.messages), status)
 
@@ -243,6 +246,7 @@ class Consumer:
         self._home: DataAsyncStub | None = None
         self._seen = Consumed()
         self._next: dict[int, int] = {}
+        self._deadline = Deadline(job.duration_s)
 
     def join(self) -> None:
         self._runner.run(self._join())
@@ -289,7 +293,7 @@ class Consumer:
 
     def _reached(self, partition: int, signals: Signals) -> bool:
         targets = signals.targets()
-        return targets is not None and self._next[partition] >= targets.get(partition, 0)
+        return self._deadline.over or (targets is not None and self._next[partition] >= targets.get(partition, 0))
 
     def _take(self, partition: int, records: Sequence[pb.Record], sent_ns: int, done_ns: int) -> None:
         size = 0
@@ -300,7 +304,10 @@ class Consumer:
             if not payload_is_right(record.value, self._job):
                 self._seen.wrong_payloads += 1
         if records:
+            self._deadline.begin()
             self._next[partition] = records[-1].offset + 1
+            if self._job.end_to_end:
+                self._seen.note_receipt(partition, len(records), done_ns)
         self._seen.rows.append(RequestRow(partition, 1, len(records), size, sent_ns, done_ns, OK))
 
     async def _commit_every(self, interval_ms: int) -> None:
@@ -318,8 +325,8 @@ class Consumer:
 
 
 class Admin:
-    def __init__(self, bootstrap: Sequence[str]) -> None:
-        self._cluster = _Cluster(bootstrap)
+    def __init__(self, bootstrap: Sequence[str], proxy: str | None = None) -> None:
+        self._cluster = _Cluster(bootstrap, proxy)
 
     async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
         """Make the topic through one broker, then on each that does not know it from that one; wait for the last."""
@@ -382,7 +389,7 @@ class Admin:
             answer = await _called(stub.Statistics(pb.StatisticsRequest(), timeout=CALL_WITHIN_S))
             operations = {o.operation: (o.requests, o.messages, o.bytes) for o in answer.operations}
             coordination = {o.operation: (o.count, o.bytes, o.wait_ns) for o in answer.coordination}
-            found.append(BrokerStatistics(answer.broker, operations, coordination))
+            found.append(BrokerStatistics(answer.broker, operations, coordination, answer.coordination_cpu_ns))
         return found
 
     async def close(self) -> None:

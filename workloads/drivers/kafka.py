@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections import deque
+from collections import Counter, deque
 from contextlib import contextmanager
 from time import monotonic, monotonic_ns, process_time
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -25,9 +25,12 @@ from confluent_kafka import Producer as KafkaProducer
 from workloads.drivers.api import (
     COUNTER_BITS,
     ID_BYTES,
+    NO_ID,
     OK,
+    STORAGE_FAILED,
     Consumed,
     ConsumeJob,
+    Deadline,
     DriverError,
     Produced,
     ProduceJob,
@@ -71,6 +74,8 @@ POLL_S: Final = 0.05
 FLUSH_S: Final = 0.005
 # Every so many commits one waits for its answer, and so for all before it: that many are under way at most.
 COMMITS_UNDER_WAY_MAX: Final = 16
+# What librdkafka calls by another name than all drivers do.
+_STATUS: Final = {"KAFKA_STORAGE_ERROR": STORAGE_FAILED}
 # What a batch of messages is asked for, without a Python loop.
 _ERROR: Final = Message.error
 _OFFSET: Final = cast("Callable[[Message], int]", Message.offset)
@@ -137,6 +142,7 @@ class Producer:
     def __init__(self, job: ProduceJob) -> None:
         self._job = job
         self._failed: dict[int, str] = {}  # counter -> error
+        self._sends: list[tuple[int, int]] = []
         self._brokers_up = False
         self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first send to the last answer
         largest = 2 * job.batch_size * job.message_size + 100_000
@@ -144,6 +150,7 @@ class Producer:
             {
                 "bootstrap.servers": ",".join(job.bootstrap),
                 "acks": job.acks,
+                "message.timeout.ms": int(job.answer_within_s * 1000),
                 "linger.ms": LINGER_MS,
                 "batch.num.messages": job.batch_size,
                 "batch.size": max(1_000_000, largest),
@@ -205,6 +212,7 @@ class Producer:
             partition = (number + job.producer) % job.partitions
             kafka.produce_batch(job.topic, rows[: len(values)], partition=partition, on_delivery=self._on_failure)
             sent.append((partition, range(total, total + len(values))))
+            self._sends.append((total, intended_ns or now_ns))
             total += len(values)
             slices.sent(total, intended_ns or now_ns)
             kafka.poll(0)
@@ -257,11 +265,11 @@ class Producer:
     def _on_failure(self, error: KafkaError | None, message: Message) -> None:
         assert error is not None, "only failures are reported"
         counter = int.from_bytes((message.value() or b"")[:ID_BYTES], "big") & ((1 << COUNTER_BITS) - 1)
-        self._failed[counter] = error.name()
+        self._failed[counter] = _STATUS.get(error.name(), error.name())
 
     def _told(self, rows: list[RequestRow], handed_over: Sequence[tuple[int, range]]) -> Produced:
         """What was sent, without what failed."""
-        produced = Produced(rows)
+        produced = Produced(rows, self._sends)
         for partition, counters in handed_over:
             produced.sent += len(counters)
             start = counters.start
@@ -285,9 +293,9 @@ class Consumer:
         self._job = job
         self._seen = Consumed()
         self._next: dict[int, int] = {}
-        self._kept: list[tuple[list[int], list[bytes]]] = []  # partitions and values of messages, in their order
+        # Partitions and values of messages, in their order, and when they came.
+        self._kept: list[tuple[list[int], list[bytes], int]] = []
         self._kept_bytes = 0
-        self._filler: bytes | None = None
         self._committed_ns = 0
         self._commit_failed = ""
         self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first fetch to the last message
@@ -347,11 +355,13 @@ class Consumer:
         kafka, batch = self._kafka, self._job.batch_size
         messages_in_slice = requests = 0
         sent_ns, ends_ns = started_ns, started_ns + SLICE_NS
-        while not self._reached(signals.targets()):
+        deadline = Deadline(self._job.duration_s)
+        while not self._reached(signals.targets()) and not deadline.over:
             messages = kafka.consume(batch, 0) or kafka.consume(1, POLL_S)
             now_ns = monotonic_ns()
             if messages:
-                self._take(messages)
+                deadline.begin()
+                self._take(messages, now_ns)
                 messages_in_slice += len(messages)
                 requests += 1
                 done_ns = now_ns
@@ -364,7 +374,7 @@ class Consumer:
             self._row(requests, messages_in_slice, sent_ns, done_ns)
         self._commit(self._next, wait=True)
 
-    def _take(self, messages: list[Message]) -> None:
+    def _take(self, messages: list[Message], now_ns: int) -> None:
         """Note how far each partition is read; what small messages hold is looked at after the window.
 
         Large ones are looked at now: keeping them makes the allocator touch fresh memory for each, which costs several
@@ -375,7 +385,7 @@ class Consumer:
             self._refuse(messages)
         for partition, offset in dict(zip(partitions, offsets, strict=True)).items():  # the last of each partition
             self._next[partition] = offset + 1
-        self._kept.append((partitions, list(map(_VALUE, messages))))
+        self._kept.append((partitions, list(map(_VALUE, messages)), now_ns))
         self._kept_bytes += len(messages) * self._job.message_size
         if self._job.message_size > KEPT_MESSAGE_BYTES_MAX or self._kept_bytes > KEPT_BYTES_MAX:
             self._look_through()
@@ -414,23 +424,16 @@ class Consumer:
             self._commit_failed = failed.str()
 
     def _look_through(self) -> None:
-        ids, right = self._seen.ids, self._is_right
-        for partitions, values in self._kept:
+        ids, job = self._seen.ids, self._job
+        for partitions, values, came_ns in self._kept:
+            for partition, count in Counter(partitions).items() if job.end_to_end else ():
+                self._seen.note_receipt(partition, count, came_ns)
             for partition, value in zip(partitions, values, strict=True):
-                ids[partition] += value[:ID_BYTES]
-                if not right(value):
+                ids[partition] += value[:ID_BYTES].ljust(ID_BYTES, NO_ID)
+                if not payload_is_right(value, job):
                     self._seen.wrong_payloads += 1
         self._kept.clear()
         self._kept_bytes = 0
-
-    def _is_right(self, value: bytes) -> bool:
-        """Compares with what stood behind the id of one that was right: counting its filler takes far longer."""
-        if self._filler is not None and len(value) == self._job.message_size and value.endswith(self._filler):
-            return True
-        if not payload_is_right(value, self._job):
-            return False
-        self._filler = value[ID_BYTES:]
-        return True
 
     def close(self) -> None:
         self._kafka.close()

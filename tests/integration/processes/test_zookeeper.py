@@ -17,6 +17,7 @@ from workloads import zookeeper
 from workloads.java import find_java
 from workloads.ports import free_ports
 from workloads.processes import PortTaken, ProcessFailed
+from workloads.topology.api import Loopback
 from workloads.zookeeper import ZooKeeperServer, ZooKeeperUnready, answers, jar_version, jars
 
 pytestmark = pytest.mark.java
@@ -61,8 +62,8 @@ def test_it_serves_when_start_returns_and_is_gone_when_stop_does(
 
     async def act(server: ZooKeeperServer) -> None:
         await server.start()
-        assert await answers(server.port, tmp_path / "zookeeper" / "data")
-        assert not await answers(server.port, tmp_path / "somebody else's" / "data")
+        assert await answers(server.port, tmp_path / "zookeeper" / "data", Loopback())
+        assert not await answers(server.port, tmp_path / "somebody else's" / "data", Loopback())
         assert server.address == f"127.0.0.1:{server.port}"
 
     server = with_server(Path(), act)  # a relative folder will do

@@ -207,8 +207,10 @@ def test_a_cluster_that_is_started_anew_is_warmed_anew_and_lengths_are_found_onc
     assert kinds == ["warmup", "sizing", "sizing", "measured", "warmup", "measured"]
     manifest = ResultsFolder(tmp_path).read_manifest()
     assert manifest is not None
-    assert rows(tmp_path)[measured[1]]["messages"] in manifest["sizes"].values()
-    assert min(manifest["sizes"].values()) >= 100
+    sizes = manifest["sizes"].values()
+    row = rows(tmp_path)[measured[1]]
+    assert {"messages": row["messages"], "to_consume": row["to_consume"]} in sizes
+    assert min(size["messages"] for size in sizes) >= min(size["to_consume"] for size in sizes) >= 100
 
 
 # --- the disk -------------------------------------------------------------------------------------------------

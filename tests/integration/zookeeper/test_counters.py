@@ -48,6 +48,23 @@ async def test_lookup_asks_once_for_each_request_and_watch_never(server: Server)
 
 
 @asynchronous
+async def test_what_kazoos_threads_cost_grows_with_what_is_asked_and_is_not_forgotten_when_they_end(
+    server: Server,
+) -> None:
+    async with group(server.address) as brokers:
+        coordinator = await brokers.start(1, metadata="lookup")
+        await coordinator.create_topic("orders", 1, 1)
+        spent = [coordinator.client_cpu_ns]
+        for _ in range(2):
+            for _ in range(100):
+                await led(coordinator, AT)
+            spent.append(coordinator.client_cpu_ns)
+        await coordinator.stop()
+        spent.append(coordinator.client_cpu_ns)
+        assert 0 < spent[0] < spent[1] < spent[2] < spent[3]
+
+
+@asynchronous
 async def test_every_commit_is_a_write_and_those_at_an_interval_are_written_together(server: Server) -> None:
     async with group(server.address) as brokers:
         each = await brokers.start(1)
@@ -102,6 +119,7 @@ def total_bytes(coordinator: ZooKeeperCoordinator) -> int:
 
 ARCHITECTURES = [
     (Architecture("static", "static"), 0),
+    (Architecture("dsbs", "dsbs"), 0),
     (Architecture("zookeeper", "zookeeper", "lookup", "every_commit"), REQUESTS),
     (Architecture("zookeeper-watch", "zookeeper", "watch", "interval", 1_000), 0),
 ]
@@ -120,7 +138,10 @@ async def test_requests_for_coordination_that_thirty_thousand_messages_cost(
         assert [answer.error.code for answer in answers] == [pb.OK] * REQUESTS
         after = await coordination(leader)
         assert after.get("lookup", 0) - before.get("lookup", 0) == lookups
-        assert {kind for kind in after if after[kind] > before.get(kind, 0)} <= {"lookup", "heartbeat", "refresh"}
+        background = {"heartbeat", "here"} if architecture.coordinator == "dsbs" else {"heartbeat", "refresh"}
+        assert {kind for kind in after if after[kind] > before.get(kind, 0)} <= background | {"lookup"}
+        statistics = await AdminStub(leader).Statistics(pb.StatisticsRequest())
+        assert (statistics.coordination_cpu_ns > 0) == (architecture.coordinator == "zookeeper")
 
 
 @asynccontextmanager

@@ -299,6 +299,8 @@ def test_a_plan_as_data_holds_every_setting_of_every_cell() -> None:
         "replication_factor": "1",
         "acks": "1",
         "fsync": "never",
+        "topology": "loopback",
+        "rtt_ms": "0",
         "driver": "grpc",
         "producers": "1",
         "consumers": "1",

@@ -179,6 +179,40 @@ def test_one_edit_anywhere_is_found(data: st.DataObject, stored: History, where:
     assert audited(parts["acknowledged"], parts["stored"], parts["consumed"], sent).findings
 
 
+# --- where not everything was to be consumed ------------------------------------------------------------------
+
+MANY: History = {0: [message(0, counter) for counter in range(10)]}
+
+
+def read_so_far(consumed: list[int], target: int) -> tuple[str, ...]:
+    return audit(10, ids(MANY), ids(MANY), ids({0: consumed}), targets={0: target}).findings
+
+
+@pytest.mark.parametrize("read", [4, 5, 10])
+def test_as_much_as_was_to_be_consumed_or_more_is_no_finding(read: int) -> None:
+    assert read_so_far(MANY[0][:read], target=4) == ()
+
+
+def test_less_than_was_to_be_consumed_is_found() -> None:
+    assert read_so_far(MANY[0][:3], target=4) == ("partition 0: 1 messages stored and not consumed (0.3)",)
+
+
+def test_a_gap_beyond_what_was_to_be_consumed_is_found() -> None:
+    assert read_so_far([*MANY[0][:6], MANY[0][8]], target=4) == (
+        "partition 0: 2 messages stored and not consumed (0.6, 0.7)",
+    )
+
+
+@given(st.data(), histories())
+def test_one_edit_in_what_is_consumed_is_found_with_targets_too(data: st.DataObject, stored: History) -> None:
+    """Unless it takes the end off, which need not have been consumed."""
+    consumed = data.draw(edits(stored))
+    found = audit(
+        sum(map(len, stored.values())), ids(stored), ids(stored), ids(consumed), targets=dict.fromkeys(stored, 0)
+    ).findings
+    assert bool(found) == any(stored.get(p, [])[: len(read)] != read for p, read in consumed.items())
+
+
 small = st.dictionaries(st.integers(0, 1), st.lists(st.integers(0, 3), max_size=4), max_size=2)
 
 

@@ -12,7 +12,7 @@ from workloads.errors import UserError
 from workloads.folders import FolderInUse, RunFolder, choose
 from workloads.manifest import new_manifest
 from workloads.plan import Plan
-from workloads.results import ResultsFolder
+from workloads.results import SCHEMA_VERSION, ResultsFolder
 
 PLAN = plan()
 
@@ -23,8 +23,10 @@ def results(tmp_path: Path) -> Path:
 
 
 def run_before(folder: Path, of: Plan, *, ended: str | None) -> None:
-    manifest = {"schema_version": 1, "spec_hash": of.spec_hash, "profile": "steady", "started": "", "ended": ended}
-    ResultsFolder(folder).write_manifest({**manifest, "planned": [], "sizes": {}})
+    ResultsFolder(folder).write_manifest({
+        "schema_version": SCHEMA_VERSION, "spec_hash": of.spec_hash, "profile": "steady", "started": "",
+        "ended": ended, "planned": [], "sizes": {},
+    })  # fmt: skip
 
 
 def test_the_first_run_gets_the_first_number(results: Path) -> None:

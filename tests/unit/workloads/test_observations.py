@@ -39,7 +39,7 @@ def consume_job(out: Path, **changes: Any) -> ConsumeJob:
     return ConsumeJob(**{
         "driver": "grpc", "bootstrap": ("127.0.0.1:1",), "topic": "t", "partitions": (0, 1), "consumer": 0,
         "group": "g", "message_size": 16, "batch_size": 2, "fetch": "batch", "commit": "every_batch",
-        "commit_interval_ms": None, "out": str(out), **changes,
+        "commit_interval_ms": None, "duration_s": None, "out": str(out), **changes,
     })  # fmt: skip
 
 

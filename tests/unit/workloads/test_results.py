@@ -169,7 +169,7 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "is damaged"),
         (b"[]", "another version"),
         (b'{"schema_version": 99}', "another version"),
-        (b'{"schema_version": 1, "spec_hash": "x", "profile": "p"}', "lacks ended, planned, sizes, started"),
+        (b'{"schema_version": 2, "spec_hash": "x", "profile": "p"}', "lacks ended, planned, sizes, started"),
     ],
 )
 def test_a_manifest_that_cannot_be_used_is_refused_by_name(tmp_path: Path, content: bytes, complaint: str) -> None:

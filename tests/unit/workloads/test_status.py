@@ -9,13 +9,13 @@ import pytest
 
 from tests.made_records import MadeTrial, trial_row
 from workloads.__main__ import main
-from workloads.results import ResultsFolder
+from workloads.results import SCHEMA_VERSION, ResultsFolder
 
 
 def run_of(path: Path, *, planned: list[str], ended: str | None, **verdicts: tuple[str, str]) -> None:
     folder = ResultsFolder(path)
     folder.write_manifest({
-        "schema_version": 1, "spec_hash": "x", "profile": "quick", "started": "at dawn", "ended": ended,
+        "schema_version": SCHEMA_VERSION, "spec_hash": "x", "profile": "quick", "started": "at dawn", "ended": ended,
         "planned": planned, "sizes": {},
     })  # fmt: skip
     for trial, (verdict, reason) in verdicts.items():

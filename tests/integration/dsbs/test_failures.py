@@ -1,0 +1,80 @@
+"""Real brokers die in the middle of their work, and their disks refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.integration.dsbs.cluster import brokers
+from tests.integration.processes.running import eventually, fill, small_disk
+
+
+def test_a_leader_that_is_killed_is_succeeded_at_a_higher_epoch_and_what_others_acknowledged_is_there(
+    tmp_path: Path,
+) -> None:
+    with brokers(tmp_path, 4) as cluster:
+        made = cluster.members[1].create("orders", partitions=4, replicas=3)
+        before = {at.number: at for at in made.topic.partitions}
+        sent = {number: [f"{number}-{n}".encode() for n in range(50)] for number in before}
+        for number, values in sent.items():
+            cluster.produce("orders", number, values)
+        (lost,) = [number for number, at in before.items() if at.leader == 2]
+        cluster.lose(2)
+        base = cluster.produce("orders", lost, [b"after"])
+        eventually(lambda: all(one.leader("orders", lost) not in {2, -1} for one in cluster), "all know the heir")
+        for broker in cluster:
+            assert broker.leader("orders", lost) == before[lost].replicas[1], "the next in placement order"
+            assert broker.epoch("orders", lost) > before[lost].epoch
+        assert cluster.values("orders", lost)[base:] == [b"after"]
+        for number in before.keys() - {lost}:
+            assert cluster.values("orders", number) == sent[number]
+            assert cluster.members[1].epoch("orders", number) == before[number].epoch
+        cluster.agree()
+
+
+def test_groups_of_a_broker_that_is_killed_begin_where_they_were_or_earlier_and_never_later(tmp_path: Path) -> None:
+    with brokers(tmp_path, 3) as cluster:
+        cluster.members[1].create("orders", partitions=1, replicas=3)
+        groups = [f"readers-{number}" for number in range(9)]
+        homes = {group: cluster.commit(group, "orders", 1) for group in groups}
+        assert set(homes.values()) == {1, 2, 3}, "each broker serves some"
+        for group in groups:
+            for offset in range(2, 12):
+                cluster.commit(group, "orders", offset)
+        cluster.lose(2)
+        eventually(lambda: all(one.live() == {1, 3} for one in cluster), "its death is noticed")
+        for group in groups:
+            found = cluster.committed(group)
+            assert -1 <= found <= 11 if homes[group] == 2 else found == 11, "a group never skips"
+        for group in groups:
+            cluster.commit(group, "orders", 20)
+            assert cluster.committed(group) == 20
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    try:
+        with small_disk(tmp_path / "disk") as folder:
+            yield folder
+    except PermissionError as refused:
+        pytest.skip(f"a small file system cannot be mounted here: {refused}")
+
+
+def test_a_broker_whose_tables_cannot_be_written_ends_itself_and_is_inherited(tmp_path: Path, disk: Path) -> None:
+    with brokers(tmp_path / "cluster", 2) as cluster:
+        cluster.start(cluster.made(3, data=disk / "data"))
+        cluster.members[1].create("orders", partitions=3, replicas=2)
+        full = cluster.members.pop(3)
+        fill(disk)
+        names = count()
+        eventually(lambda: cluster.members[1].create(f"more-{next(names)}") and full.ended, "its tables find no room")
+        assert full.wait() == 1
+        assert "broker: broker 3 is no member of the cluster: its tables cannot be written to the disk: " in full.log
+        assert "cannot write tables.journal" in full.log
+        assert "Traceback" not in full.log
+        for number in range(3):
+            cluster.produce("orders", number, [b"x"])
+        cluster.agree()

@@ -1,0 +1,76 @@
+"""Brokers with a fault put in, run as any other: the audit or the latency finds each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.integration.runs.broken_broker import DELAY_S, put_in
+from tests.integration.runs.short_runs import rows, run_here
+from tests.unit.workloads.plans import plan
+from workloads.plan import Plan
+from workloads.results import LATENCY, bucket_range_ns
+from workloads.runner import Summary
+
+
+def one_cell(messages: int, *, batch: int = 1, rate: str = "max", mode: str = "split") -> Plan:
+    experiment = f"message_size: 32B, batch_size: {batch}, mode: {mode}, rate: {rate}, driver: kafka, commit: end"
+    return plan(
+        experiments=f"experiments: {{one: {{{experiment}}}}}",
+        profile=f"{{experiments: one, messages: {messages}, tries: 1}}",
+    )
+
+
+def reason(folder: Path, of: Plan) -> str:
+    """Why the one trial of a run is invalid."""
+    assert run_here(folder, of) == Summary(valid=0, invalid=1, failed=0)
+    (row,) = rows(folder).values()
+    found: str = row["reason"]
+    return found
+
+
+def test_a_broker_that_drops_one_message_in_ten_thousand_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in(monkeypatch, "drops")
+    found = reason(tmp_path, one_cell(45_000))  # 15,000 for each of three brokers
+    for number in range(3):
+        assert f"partition {number}: 1 messages acknowledged and not stored (0." in found
+
+
+def test_a_broker_that_stores_one_message_in_a_hundred_twice_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in(monkeypatch, "duplicates")
+    found = reason(tmp_path, one_cell(3_000))
+    assert "partition 0: 10 messages stored more than once (0." in found
+    assert "messages consumed more than once (0." in found
+
+
+def test_a_broker_that_stores_a_batch_behind_the_next_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in(monkeypatch, "reorders")
+    found = reason(tmp_path, one_cell(900, batch=10))
+    assert "partition 1: 1 messages stored out of their producer's order (0." in found
+
+
+def latencies_ns(folder: Path) -> list[int]:
+    """The lowest value of each message's bucket, end to end."""
+    counts: Counter[int] = Counter()
+    for row in pq.read_table(folder / LATENCY).to_pylist():
+        assert row["kind"] == "end_to_end"
+        counts.update(dict(zip(row["latency_index"], row["latency_count"], strict=True)))
+    return [bucket_range_ns(index)[0] for index in sorted(counts.elements())]
+
+
+def test_a_broker_that_takes_fifty_milliseconds_more_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = one_cell(200, batch=10, rate="400", mode="streaming")
+    run_here(tmp_path / "sound", of)
+    put_in(monkeypatch, "delays")
+    run_here(tmp_path / "slow", of)
+    sound, slow = latencies_ns(tmp_path / "sound"), latencies_ns(tmp_path / "slow")
+    assert len(sound) == len(slow) == 200
+    assert slow[0] >= DELAY_S * 1e9 * (1 - 2**-10)
+    assert sound[0] < DELAY_S * 1e9

@@ -1,0 +1,78 @@
+"""Where the processes of a cluster are, and what lies between them.
+
+A place is named for the process that lives there: `zookeeper`, `broker-1`, `producer-0`. A topology gives it an
+address that the others use, says how a command is started there, and lets the runner in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
+
+from workloads.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from workloads.processes import Process
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+class TopologyUnavailable(UserError):
+    """This machine cannot have the topology; the message says what is missing."""
+
+
+class Topology(Protocol):
+    """Used from its `start` to its `stop`."""
+
+    async def start(self, logs: Path) -> None:
+        """Return when every place is there. Raises `TopologyUnavailable`."""
+
+    async def stop(self) -> None:
+        """Nothing of it is left after this. Safe to call twice."""
+
+    def address(self, place: str) -> str:
+        """Under which its peers reach a place."""
+
+    def inside(self, place: str, command: Sequence[str]) -> list[str]:
+        """The command that becomes `command` in that place, as the same process."""
+
+    @property
+    def proxy(self) -> str | None:
+        """An HTTP proxy through which the runner reaches every place, where it cannot do so by itself."""
+
+    @property
+    def carriers(self) -> Sequence[Process]:
+        """What carries packets from place to place: it costs time of processors, and where it ends, all is lost."""
+
+    async def connect(self, place: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """From the runner to a server in a place. Raises `OSError`."""
+
+
+class Loopback:
+    """All in the machine's own network: nothing lies between anybody."""
+
+    @property
+    def proxy(self) -> None:
+        return None
+
+    @property
+    def carriers(self) -> Sequence[Process]:
+        return ()
+
+    async def start(self, logs: Path) -> None:
+        """Nothing to do."""
+
+    async def stop(self) -> None:
+        """Nothing to do."""
+
+    def address(self, place: str) -> str:
+        return LOOPBACK
+
+    def inside(self, place: str, command: Sequence[str]) -> list[str]:
+        return list(command)
+
+    async def connect(self, place: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(LOOPBACK, port)

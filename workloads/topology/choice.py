@@ -1,0 +1,36 @@
+"""Which topology settings ask for, and whether this machine can have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from workloads.settings import Rtt
+from workloads.topology.api import Loopback, Topology
+from workloads.topology.namespaces import Namespaces
+from workloads.topology.places import RUNNER, ZOOKEEPER, place_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from workloads.settings import ClusterSettings
+
+
+def topology_of(settings: ClusterSettings, producers: int, consumers: int) -> Topology:
+    """Where the processes of such a cluster live; it is yet to be started."""
+    if settings.topology == "namespaces":
+        return Namespaces(place_names(settings.brokers, producers, consumers), settings.rtt_ms)
+    return Loopback()
+
+
+async def refuse_unavailable(clusters: Iterable[ClusterSettings]) -> None:
+    """Try what these need, on a small scale, before anything else is started. Raises `TopologyUnavailable`."""
+    if {settings.topology for settings in clusters} == {"loopback"}:
+        return
+    topology = Namespaces([RUNNER, ZOOKEEPER, "broker-1"], Rtt(broker_zookeeper=1))
+    with TemporaryDirectory(prefix="brokerlab-") as logs:
+        try:
+            await topology.start(Path(logs))
+        finally:
+            await topology.stop()
