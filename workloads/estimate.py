@@ -35,7 +35,7 @@ _ZOOKEEPER_READ_S = 1 / 2_800
 _ZOOKEEPER_WRITE_S = 1 / 2_300
 
 _CLUSTER_START_S = {"static": 1.0, "dsbs": 1.5, "zookeeper": 3.0}  # ZooKeeper's JVM starts in about a second
-_TRIAL_OVERHEAD_S = 0.7  # topic, clients, audit, raw records
+_TRIAL_OVERHEAD_S = 0.5  # topic, clients, audit, raw records
 _ANALYSIS_S = 25.0  # Spark's start, mostly
 
 _RECORD_BYTES = 20  # what a record adds to its payload, on disk
@@ -96,15 +96,18 @@ def estimate_trial(trial: Trial) -> TrialEstimate:
     else:
         assert length.duration_s is not None, "a length is one or the other"
         messages, margin = max(length.messages_min, round(length.duration_s / production_s)), _FASTER_MACHINE
-    spent_s = production_s + consumption_s if cell.mode == "split" else max(production_s, consumption_s)
+    produced_s, consumed_s = messages * production_s, messages * consumption_s
+    if length.duration_s is not None:
+        consumed_s = min(consumed_s, length.duration_s)  # the rest stays unread
+    spent_s = produced_s + consumed_s if cell.mode == "split" else max(produced_s, consumed_s)
     requests = -(-messages // cell.batch_size)
     stored = messages * (cell.message_size + _RECORD_BYTES) + requests * _BATCH_BYTES
     return TrialEstimate(
         messages=messages,
-        window_s=messages * production_s,
-        seconds=messages * spent_s + _TRIAL_OVERHEAD_S,
+        window_s=produced_s,
+        seconds=spent_s + _TRIAL_OVERHEAD_S,
         bytes_on_disk=stored * cell.cluster.replication_factor * margin,
-        bytes_results=_TRIAL_FILES_BYTES + _rows_bytes(cell, requests, messages * spent_s) * margin,
+        bytes_results=_TRIAL_FILES_BYTES + _rows_bytes(cell, requests, spent_s) * margin,
     )
 
 
