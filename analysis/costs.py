@@ -78,7 +78,8 @@ def coordination(trials: DataFrame, rated: DataFrame) -> DataFrame:
     )
     thousands = fn.col("messages") / 1000
     return (
-        summed.where("count > 0")
+        # What took time but no message (a local write that a commit waits for) is coordination as well.
+        summed.where("count > 0 or wait_us > 0")
         .join(fn.broadcast(_messages(rated)), list(_KEYS))
         .select(
             *_KEYS,
@@ -91,9 +92,10 @@ def coordination(trials: DataFrame, rated: DataFrame) -> DataFrame:
 
 
 def resources(trials: DataFrame, rated: DataFrame) -> DataFrame:
-    """Per cell, architecture, window and kind of process: processor time a message, memory, disk, and cores in use.
+    """Per cell, architecture, window and kind of process: processor time a message, memory, disk, network, cores.
 
-    `cores_busiest` is the most of a core that one such process used: near 1, it is likely what limits the rate.
+    `cores_busiest` is the most of a core that one such process used: near 1, it is likely what limits the rate. What no
+    process of the kind counts (null in the raw records) stays empty.
     """
     cpu_us = _microseconds(fn.col("e.cpu_user_s") + fn.col("e.cpu_system_s"))
     wall_us = _microseconds(fn.col("e.wall_s"))
@@ -105,6 +107,10 @@ def resources(trials: DataFrame, rated: DataFrame) -> DataFrame:
             fn.max(fn.when(wall_us > 0, cpu_us / wall_us)).alias("cores_busiest"),
             fn.max("e.rss_max_bytes").alias("rss_max_bytes"),
             fn.sum("e.written_bytes").alias("written"),
+            fn.sum("e.received_bytes").alias("received"),
+            fn.sum("e.sent_bytes").alias("sent"),
+            fn.sum(_microseconds(fn.col("e.gc_pause_s"))).alias("gc_pause_us"),
+            fn.sum(_microseconds(fn.col("e.coordination_cpu_s"))).alias("coordination_cpu_us"),
         )
     )
     return summed.join(fn.broadcast(_messages(rated)), list(_KEYS)).select(
@@ -114,6 +120,10 @@ def resources(trials: DataFrame, rated: DataFrame) -> DataFrame:
         "cores_busiest",
         (fn.col("rss_max_bytes") / (1 << 20)).alias("rss_max_mb"),
         (fn.col("written") / fn.col("messages")).alias("written_bytes_per_message"),
+        (fn.col("received") / fn.col("messages")).alias("received_bytes_per_message"),
+        (fn.col("sent") / fn.col("messages")).alias("sent_bytes_per_message"),
+        (fn.col("gc_pause_us") / fn.col("messages")).alias("gc_pause_us_per_message"),
+        (fn.col("coordination_cpu_us") / fn.col("messages")).alias("coordination_cpu_us_per_message"),
     )
 
 

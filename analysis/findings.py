@@ -33,6 +33,7 @@ class Findings:
     published: tuple[Found, ...]  # the paper's numbers as they are
     paper_comparison: tuple[Found, ...]
     paper_audit: tuple[Found, ...]
+    scale: tuple[Found, ...]  # what `brokerlab scale` wrote into the folder, or nothing
 
     @property
     def architectures(self) -> tuple[str, ...]:

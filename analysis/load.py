@@ -1,16 +1,20 @@
 """Raw records: looked at file by file before Spark starts, and refused as a whole when they cannot be one run's.
 
 A wrong table is worse than none. Every file's schema is compared with `workloads.results`, and a folder that holds two
-runs, two schema versions or one trial twice is an error that names the files.
+runs, two schema versions or one trial twice is an error that names the files. Records that lie where only Spark can
+read are looked at by Spark, folder by folder.
 """
 
 from __future__ import annotations
 
+import csv
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,9 +24,29 @@ from workloads import results
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
+SCALE = "scale.csv"
+_SCALE_TEXTS = ("architecture", "source", "change")
+_SCALE_NUMBERS = ("brokers", "topics", "groups", "messages")
 _NAMES_MAX = 3
 _IDENTITY = ("schema_version", "spec_hash", "trial_id", "kind", "cell", "architecture", "try")
+
+
+# A folder of this machine, or an address that Spark reads: hdfs://..., s3a://...
+Place = Path | str
+
+
+def place_of(text: str) -> Place:
+    """What a user calls a place. Raises InputError for a file:// address of another machine."""
+    if not re.match(r"[a-z][a-z0-9+.-]*:/", text):
+        return Path(text)
+    address = urlsplit(text)
+    if address.scheme != "file":
+        return text.rstrip("/")
+    if address.netloc not in ("", "localhost"):
+        raise InputError(f"{text} names a file of another machine: write file:///...")
+    return Path(unquote(address.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +73,29 @@ def check(folder: Path) -> int:
             identities += [(path.name, row) for row in rows]
     check_identities(identities)
     return sum(path.stat().st_size for files in found.values() for path in files)
+
+
+def check_elsewhere(spark: SparkSession, address: str) -> None:
+    """As `check`, by Spark: the columns of each folder's files together, and who the trials are."""
+    for kind, schema in _schemas().items():
+        if not is_there(spark, f"{address}/{kind}"):
+            if kind == results.LATENCY:
+                continue
+            raise InputError(f"no raw records in {address}/{kind}: has a run finished a trial there?")
+        found = spark.read.option("mergeSchema", "true").parquet(f"{address}/{kind}").schema
+        columns = {field.name: field.dataType.simpleString() for field in found}
+        expected = {field.name: field.dataType.simpleString() for field in _spark_schema(schema)}
+        differ = sorted(dict(columns.items() ^ expected.items()))
+        if differ:
+            raise InputError(f"{address}/{kind} has other columns ({_listed(differ)}); {_THIS_READS}")
+    trials = _read(spark, address, results.TRIALS, results.trial_schema()).select(*_IDENTITY, "_metadata.file_name")
+    check_identities((row["file_name"], row.asDict()) for row in trials.collect())
+
+
+def is_there(spark: SparkSession, address: str) -> bool:
+    java: Any = spark.sparkContext._jvm
+    path = java.org.apache.hadoop.fs.Path(address)
+    return bool(path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path))
 
 
 def _schemas() -> dict[str, pa.Schema]:
@@ -117,19 +164,51 @@ def _listed(values: Iterable[object]) -> str:
     return ", ".join(texts[:_NAMES_MAX]) + (" and more" if len(texts) > _NAMES_MAX else "")
 
 
-def load(spark: SparkSession, folder: Path) -> Records:
-    """The records of a folder that `check` has found good."""
+def load(spark: SparkSession, place: Place) -> Records:
+    """The records of a place that has been checked and found good."""
     return Records(
-        trials=_read(spark, folder / results.TRIALS, results.trial_schema()),
-        requests=_read(spark, folder / results.REQUESTS, results.request_schema()),
-        latency=_read(spark, folder / results.LATENCY, results.latency_schema()),
+        trials=_read(spark, place, results.TRIALS, results.trial_schema()),
+        requests=_read(spark, place, results.REQUESTS, results.request_schema()),
+        latency=_read(spark, place, results.LATENCY, results.latency_schema()),
     )
 
 
-def _read(spark: SparkSession, folder: Path, schema: pa.Schema) -> DataFrame:
+def scale(spark: SparkSession, place: Place) -> list[dict[str, Any]]:
+    """What `brokerlab scale --out DIR` wrote into this folder. Raises InputError where it is no such table."""
+    path = place / SCALE if isinstance(place, Path) else f"{place}/{SCALE}"
+    lines = (text(path, spark) or "").splitlines()
+    try:
+        return [
+            {name: int(row[name]) if name in _SCALE_NUMBERS else row[name] for name in (*_SCALE_TEXTS, *_SCALE_NUMBERS)}
+            for row in csv.DictReader(lines)
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is not what `brokerlab scale` writes: {error!r}; write it again") from error
+
+
+def text(path: Place, spark: SparkSession | None) -> str | None:
+    """What a small file holds, or None where there is none. An address needs Spark."""
+    if isinstance(path, Path):
+        return path.read_text() if path.is_file() else None
+    assert spark is not None, "only Spark reads addresses"
+    if not is_there(spark, path):
+        return None
+    found: str = spark.read.text(path, wholetext=True).collect()[0]["value"]
+    return found
+
+
+def _read(spark: SparkSession, place: Place, kind: str, schema: pa.Schema) -> DataFrame:
+    if isinstance(place, Path):
+        address = (place / kind).absolute().as_uri()
+        there = (place / kind).is_dir()
+    else:
+        address = f"{place}/{kind}"
+        there = is_there(spark, address)
+    kinds = _spark_schema(schema)
+    return spark.read.schema(kinds).parquet(address) if there else spark.createDataFrame(schema.empty_table())
+
+
+def _spark_schema(schema: pa.Schema) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    kinds = from_arrow_schema(schema)
-    if not folder.is_dir():
-        return spark.createDataFrame([], kinds)
-    return spark.read.schema(kinds).parquet(folder.absolute().as_uri())
+    return from_arrow_schema(schema)

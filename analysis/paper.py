@@ -22,22 +22,30 @@ if TYPE_CHECKING:
 
 PROPOSAL, BASELINE = PAPER_PAIR
 TABLES = Path(__file__).parent / "data" / "paper_tables.csv"
-_SCHEMA = (
-    "`table` string, architecture string, message_size bigint, batch_size int, mode string, role string, "
-    "metric string, `try` string, value double"
-)
+_COLUMNS = {
+    "table": "string",
+    "architecture": "string",
+    "message_size": "bigint",
+    "batch_size": "int",
+    "mode": "string",
+    "role": "string",
+    "metric": "string",
+    "try": "string",
+    "value": "double",
+}
 _AXES = ("message_size", "batch_size", "mode", "role")
 
 
 def published(spark: SparkSession) -> DataFrame:
     """Every published number, as the file has them."""
+    import pyarrow as pa
+
     with TABLES.open(newline="") as file:
-        rows = [
-            (r["table"], r["architecture"], int(r["message_size"]), int(r["batch_size"]), r["mode"], r["role"],
-             r["metric"], r["try"], float(r["value"]))
-            for r in csv.DictReader(file)
-        ]  # fmt: skip
-    return spark.createDataFrame(rows, _SCHEMA)
+        rows = list(csv.DictReader(file))
+    # By way of Arrow: rows of Python's own would start a Python process for each of Spark's tasks.
+    texts = pa.table({name: [row[name] for row in rows] for name in rows[0]})
+    columns = [fn.col(f"`{name}`").cast(kind).alias(name) for name, kind in _COLUMNS.items()]
+    return spark.createDataFrame(texts).select(*columns)
 
 
 def tries(numbers: DataFrame) -> DataFrame:
@@ -56,6 +64,12 @@ def tries(numbers: DataFrame) -> DataFrame:
         fn.col("try").cast("int").alias("try"),
         "value",
     )
+
+
+def beside(values: DataFrame, published_tries: DataFrame) -> DataFrame:
+    """A run's values in the published cells, once for each table that has the cell (in `others`)."""
+    cells = published_tries.select("others", *_AXES).distinct()
+    return values.where("others = ''").drop("others").join(fn.broadcast(cells), list(_AXES))
 
 
 def averages(numbers: DataFrame) -> DataFrame:

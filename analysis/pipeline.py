@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from analysis import costs, latency, load, paper, statistics, trials
@@ -16,38 +16,51 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
-def findings(spark: SparkSession, folder: Path, say: Say) -> Findings:
-    """Compute everything. Raises InputError for records that cannot be one run's, EngineError when Spark fails."""
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """What Spark raises becomes an EngineError of one line."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
-        return _findings(spark, folder, say)
+        yield
     except (PySparkException, Py4JError) as error:
         raise EngineError(f"Spark failed: {str(error).strip().splitlines()[0]}") from error
 
 
-def _findings(spark: SparkSession, folder: Path, say: Say) -> Findings:
+def findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
+    """Compute everything. Raises EngineError when Spark fails."""
+    with spark_errors():
+        return _findings(spark, place, say)
+
+
+def rates(spark: SparkSession, place: load.Place) -> DataFrame:
+    """Every rate of a run that counts, in messages/s."""
+    records = load.load(spark, place)
+    return trials.measured(trials.rates(records.trials, records.requests), "rps")
+
+
+def _findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
     say("reading the records")
-    records = load.load(spark, folder)
+    records = load.load(spark, place)
     say("rates from requests")
     rated = trials.rates(records.trials, records.requests).cache()
-    by_trial = _rows(rated)
+    by_trial = rows_of(rated)
     values = trials.measured(rated, "rps", "kbps").cache()
     say("statistics")
-    cells = _rows(statistics.cells(values))
-    ratios = _rows(statistics.ratios(values.where("metric = 'rps'")))
+    cells = rows_of(statistics.cells(values))
+    ratios = rows_of(statistics.ratios(values.where("metric = 'rps'")))
     say("latency")
-    quantiles = _rows(latency.quantiles(latency.histograms(records.requests, records.latency), rated))
-    over_time = _rows(latency.over_time(records.requests, rated))
+    quantiles = rows_of(latency.quantiles(latency.histograms(records.requests, records.latency), rated))
+    over_time = rows_of(latency.over_time(records.requests, rated))
     say("costs")
-    coordination = _rows(costs.coordination(records.trials, rated))
-    resources = _rows(costs.resources(records.trials, rated))
-    batches = _rows(costs.batches(records.trials, rated))
-    equality = _rows(costs.equality(records.trials))
+    coordination = rows_of(costs.coordination(records.trials, rated))
+    resources = rows_of(costs.resources(records.trials, rated))
+    batches = rows_of(costs.batches(records.trials, rated))
+    equality = rows_of(costs.equality(records.trials))
     say("the published numbers")
     numbers = paper.published(spark).cache()
-    compared = _rows(paper.compared(numbers, values))
+    compared = rows_of(paper.compared(numbers, values))
     published = [row.asDict() for row in numbers.collect()]
     audit = paper.audit(numbers)
     return Findings(
@@ -63,8 +76,9 @@ def _findings(spark: SparkSession, folder: Path, say: Say) -> Findings:
         published=tuple(published),
         paper_comparison=in_order(compared, "table"),
         paper_audit=audit,
+        scale=tuple(load.scale(spark, place)),
     )
 
 
-def _rows(frame: DataFrame) -> list[Found]:
+def rows_of(frame: DataFrame) -> list[Found]:
     return [row.asDict(recursive=True) for row in frame.collect()]

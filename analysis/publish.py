@@ -13,15 +13,21 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from analysis import report, summary, writing
+from analysis import between, load, report, summary, writing
 from analysis.charts import Drawn, paper_figures
 from analysis.errors import InputError
 from analysis.findings import Findings
+from analysis.load import Place
 from analysis.more_charts import more_figures
-from analysis.tables import every_table
+from analysis.tables import every_table, without_empty_axes
+from analysis.why_charts import why_figures
+from analysis.wide_charts import wide_figures
 from workloads import results
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 WORK = ".analysis"
 REPORT, TABLES, FIGURES, SUMMARY = "report.html", "tables", "figures", "summary.txt"
@@ -60,13 +66,32 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def manifest(folder: Path) -> dict[str, Any] | None:
-    """What the run says of itself, or None; shown as it is. Raises InputError where it is no JSON object."""
-    path = folder / results.MANIFEST
+def out_folder(place: Place, asked: Path | None) -> Path:
+    """Where tables, figures and report go: beside the records unless told otherwise. Raises InputError."""
+    if asked is not None:
+        return made(asked)
+    if isinstance(place, str):
+        raise InputError(f"tables, figures and report cannot be written to {place}: name a folder with --out")
+    return place
+
+
+def made(folder: Path) -> Path:
+    """The folder, there now. Raises InputError where it cannot be."""
     try:
-        found = json.loads(path.read_text())
-    except FileNotFoundError:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror}") from error
+    return folder
+
+
+def manifest(place: Place, spark: SparkSession | None = None) -> dict[str, Any] | None:
+    """What the run says of itself, or None; shown as it is. Raises InputError where it is no JSON object."""
+    path = place / results.MANIFEST if isinstance(place, Path) else f"{place}/{results.MANIFEST}"
+    text = load.text(path, spark)
+    if text is None:
         return None
+    try:
+        found = json.loads(text)
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from error
     if not isinstance(found, dict):
@@ -75,7 +100,7 @@ def manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def draw(found: Findings) -> list[Drawn]:
-    return [*paper_figures(found), *more_figures(found)]
+    return [one for figures in (paper_figures, why_figures, more_figures, wide_figures) for one in figures(found)]
 
 
 def publish(
@@ -93,6 +118,21 @@ def publish(
     for part in (TABLES, FIGURES, SUMMARY, REPORT):
         _replace(fresh / part, folder / part, work / "old")
     return answer
+
+
+def publish_comparison(folder: Path, compared: between.Compared) -> str:
+    """Write the tables of two runs compared; return what a terminal shows."""
+    tables = [table for table in (between.rates(compared), between.ratios(compared)) if table.rows]
+    tables = [without_empty_axes(table) for table in tables]
+    said = between.sentences(compared)
+    warned = [f"Warning: {warning}." for warning in compared.warnings]
+    for table in tables:
+        results.write_atomically(folder / f"{table.name}.csv", writing.to_csv(table).encode())
+        text = "\n".join(
+            [*(f"{line}\n" for line in warned), writing.to_markdown(table), *(f"{line}\n" for line in said)]
+        )
+        results.write_atomically(folder / f"{table.name}.md", text.encode())
+    return "\n".join([*(writing.to_markdown(table) for table in tables), *said])
 
 
 def _write_tables(folder: Path, tables: Sequence[writing.Table]) -> None:

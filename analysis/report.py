@@ -22,6 +22,8 @@ _OPEN_ROWS_MAX = 40
 _LONG_TEXT = 60
 _MARKED = {"faster", "slower", "invalid", "failed", "holds"}
 _FIRST = "ratio_by_cell"  # the answer as a picture stands beside the answer in words
+_WHY_FIGURES = ("request_time", "what_if")
+_WHY_TABLES = ("request_time", "coordination_request")
 _TRUTH = ("equality", "audit", "paper_audit")
 
 
@@ -35,12 +37,15 @@ def page(
 ) -> str:
     """The whole page."""
     by_name = {table.name: table for table in tables}
-    rest = [table for table in tables if table.name not in _TRUTH]
+    rest = [table for table in tables if table.name not in (*_TRUTH, *_WHY_TABLES)]
+    apart = (_FIRST, *_WHY_FIGURES)
+    why_pictures = _figures([one for one in figures if one.name in _WHY_FIGURES])
+    why_tables = "".join(_of(by_name, name) for name in _WHY_TABLES)
     parts = [
+        _section("Why, in numbers", "why", _paragraphs(summary.why) + why_pictures + why_tables),
         _section("The paper's hypothesis", "hypothesis", _paragraphs(summary.hypothesis)),
-        _section("Why", "why", _paragraphs(summary.why)),
         _section("Before you believe it", "trust", _list(summary.trust)),
-        _section("Figures", "figures", _figures([one for one in figures if one.name != _FIRST])),
+        _section("Figures", "figures", _figures([one for one in figures if one.name not in apart])),
         _section("Tables", "tables", "".join(map(_table, rest))),
         _section("What was held equal", "equality", _of(by_name, "equality")),
         _section("Audit of every trial", "audit", _of(by_name, "audit")),

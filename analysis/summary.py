@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from analysis.findings import CONTROL, PAPER_PAIR, ROLES, WINDOWS, Findings, Found
+from analysis.reasons import reasons
 from analysis.tables import taxes
 from analysis.writing import significant
 
@@ -31,7 +32,7 @@ class Summary:
 def summarise(found: Findings) -> Summary:
     return Summary(
         answer=tuple([*_pairs(found), *_taxes(found)] or _rates(found)),
-        why=(*_coordination(found), *_limits(found)),
+        why=(*reasons(found), *_coordination(found), *_limits(found)),
         hypothesis=tuple(_hypothesis(found)),
         trust=(*_audit(found), *_blocks(found), *_windows(found), *_equality(found), *_chance(found)),
     )
@@ -123,15 +124,18 @@ def _coordination(found: Findings) -> Iterable[str]:
                 entry = sums.setdefault((row["cell"], row["window"]), [0.0, 0.0])
                 entry[0] += row["operations"]
                 entry[1] += row["wait_ms"]
-                operations.add(row["operation"])
-        if sums:
+                if row["operations"]:
+                    operations.add(row["operation"])
+        if operations:
             counts, waits = zip(*sums.values(), strict=True)
             yield (
                 f"{name} made {_range(counts)} coordination operations ({', '.join(sorted(operations))}) for 1,000 "
                 f"messages, and requests waited {_range(waits)} ms for them."
             )
         elif found.coordination:
-            yield f"{name} made no coordination operation in the timed windows."
+            waits = [wait for _, wait in sums.values()]
+            alone = f"; requests waited {_range(waits)} ms for writes of its own" if waits else ""
+            yield f"{name} made no coordination operation in the timed windows{alone}."
 
 
 def _limits(found: Findings) -> Iterable[str]:
@@ -185,7 +189,7 @@ def _audit(found: Findings) -> Iterable[str]:
     trials = {row["trial_id"]: row for row in found.trials}
     bad = [row for row in trials.values() if row["verdict"] != "valid"]
     good = len(trials) - len(bad)
-    yield f"{good} of {len(trials)} trials balance: sent = acknowledged = stored = consumed" + (
+    yield f"{good} of {len(trials)} trials balance: sent = acknowledged = stored, and consumed as far as was asked" + (
         "." if not bad else f"; the other {len(bad)} leave the rates ({_first(bad)})."
     )
 
@@ -235,4 +239,4 @@ def _chance(found: Findings) -> Iterable[str]:
 
 def as_text(summary: Summary) -> str:
     """For a terminal: one sentence a line."""
-    return "\n".join([*summary.answer, *summary.hypothesis, *summary.why, *summary.trust])
+    return "\n".join([*summary.answer, *summary.why, *summary.hypothesis, *summary.trust])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from analysis import order, why
 from analysis.appendix import performance, varying_batch_size
 from analysis.findings import CONTROL, Findings, Found
 from analysis.writing import Column, Row, Table
@@ -24,8 +25,11 @@ def every_table(found: Findings) -> list[Table]:
         varying_batch_size(found),
         comparison(found),
         coordination_tax(found),
+        request_time(found),
+        coordination_request(found),
         cells(found),
         paper_comparison(found),
+        paper_order(found),
         paper_audit(found),
         latency(found),
         coordination_cost(found),
@@ -34,10 +38,10 @@ def every_table(found: Findings) -> list[Table]:
         audit(found),
         equality(found),
     ]
-    return [_without_empty_axes(table) for table in made if table.rows]
+    return [without_empty_axes(table) for table in made if table.rows]
 
 
-def _without_empty_axes(table: Table) -> Table:
+def without_empty_axes(table: Table) -> Table:
     """Nobody wants a column for axes that this run does not have."""
     if any(row.get("others") for row in table.rows):
         return table
@@ -107,6 +111,56 @@ def taxes(found: Findings) -> Iterable[dict[str, Any]]:
             yield {**row, "tax": 1 - row["ratio"], "low": low, "high": high}
 
 
+def request_time(found: Findings) -> Table:
+    """A request's time split into data path and coordination, and what other prices of coordination would do."""
+    return Table(
+        name="request_time",
+        title="A request's time: data path and coordination",
+        note="Microseconds of one request: batch size / rate. Data path: the time of `static` in the same cell "
+        "(without it, the time less the wait). Coordination: what the architecture adds. Waited: what the brokers "
+        "counted, all waits added up; at once: how many requests waited at the same time, so that their waits overlap. "
+        f"The ratios are to {why.base_of(found)}, were a coordination request to cost 0.1, 0.5, 1 and 5 times as much "
+        "as it did for both: data path + k x coordination, with as many waits overlapping as did here.",
+        columns=(
+            _ARCHITECTURE,
+            *_CELL,
+            _WINDOW,
+            Column("request_us", "Request (µs)", "number"),
+            Column("data_us", "Data path (µs)", "number"),
+            Column("coordination_us", "Coordination (µs)", "number"),
+            Column("waited_us", "Waited (µs)", "number"),
+            Column("waiting_at_once", "at once", "number"),
+            *(Column(why.factor_name(factor), f"Ratio at {factor:g}", "number") for factor in why.FACTORS),
+        ),
+        rows=_by_architecture(why.splits(found)),
+        sections=("architecture",),
+    )
+
+
+def coordination_request(found: Findings) -> Table:
+    """What one request to a coordinator is made of."""
+    return Table(
+        name="coordination_request",
+        title="A coordination request: client, server, and the rest",
+        note="Of one request to the coordinator that somebody waited for, microseconds: the wait from the broker's "
+        "question to its answer; processor time of the coordination client's own threads in the brokers (kazoo's, for "
+        "ZooKeeper); processor time of the coordinator; and what is left of the wait: the wire, the brokers' event "
+        "loops, and standing in line behind others.",
+        columns=(
+            _ARCHITECTURE,
+            *_CELL,
+            _WINDOW,
+            Column("operations", "for 1,000 messages", "number"),
+            Column("wait_us", "Wait (µs)", "number"),
+            Column("client_us", "Client's CPU (µs)", "number"),
+            Column("server_us", "Server's CPU (µs)", "number"),
+            Column("rest_us", "Wire and waiting (µs)", "number"),
+        ),
+        rows=_by_architecture(why.requests(found)),
+        sections=("architecture",),
+    )
+
+
 def cells(found: Findings) -> Table:
     """The statistics of every cell."""
     return Table(
@@ -156,6 +210,23 @@ def paper_comparison(found: Findings) -> Table:
             Column("hypothesis", "Hypothesis"),
         ),
         rows=found.paper_comparison,
+    )
+
+
+def paper_order(found: Findings) -> Table:
+    """Do cells that were fast for the paper come out fast here."""
+    return Table(
+        name="paper_order",
+        title="The order of the cells, there and here",
+        note="Spearman's rank correlation over the published cells that were measured here: 1 is the same order from "
+        "slowest to fastest, 0 none, -1 the opposite. Of rates, and of the ratio dsbs / zookeeper.",
+        columns=(
+            Column("what", "Of"),
+            _ROLE,
+            Column("n", "Cells", "count"),
+            Column("rho", "Rank correlation", "number"),
+        ),
+        rows=order.orders(found),
     )
 
 
@@ -228,6 +299,10 @@ def resources(found: Findings) -> Table:
             Column("cores_busiest", "Cores, busiest", "number"),
             Column("rss_max_mb", "Peak memory (MiB)", "number"),
             Column("written_bytes_per_message", "Written (bytes/message)", "number"),
+            Column("received_bytes_per_message", "Received (bytes/message)", "number"),
+            Column("sent_bytes_per_message", "Sent (bytes/message)", "number"),
+            Column("gc_pause_us_per_message", "Stopped for GC (µs/message)", "number"),
+            Column("coordination_cpu_us_per_message", "of CPU, coordination client (µs/message)", "number"),
         ),
         rows=_by_architecture(found.resources),
         sections=("architecture",),
@@ -257,8 +332,9 @@ def audit(found: Findings) -> Table:
     return Table(
         name="audit",
         title="Audit of every trial",
-        note="Sent = acknowledged = stored = consumed, or the trial is not valid and leaves the rates. Windows under "
-        "250 ms are marked short; a block whose two calibration trials differ by more than 15 % is marked noisy.",
+        note="Sent = acknowledged = stored, and consumed as far as was asked, or the trial is not valid and leaves the "
+        "rates. Windows under 250 ms are marked short; a block whose two calibration trials differ by more than 15 % "
+        "is marked noisy.",
         columns=(
             Column("try", "Try", "count"),
             _ARCHITECTURE,

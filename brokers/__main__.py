@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ctypes
 import json
 import os
 import resource
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 EXIT_CONFIG_REFUSED: Final = 2
 EXIT_PORT_IN_USE: Final = 98
 EXIT_FAILED: Final = 1
+# glibc's number for "blocks as large as this are given back as soon as they are free", and where ours begin: by itself
+# it raises that bound to 32 MiB, and then keeps what large requests once needed.
+_M_MMAP_THRESHOLD: Final = -3
+_LARGE_BLOCK_BYTES: Final = 1024 * 1024
 
 
 def main() -> int:
@@ -36,6 +41,7 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="its config file, JSON (docs/broker.md)")
     options = parser.parse_args()
     _allow_open_files()
+    _give_memory_back()
     try:
         import uvloop
 
@@ -53,6 +59,12 @@ def _allow_open_files() -> None:
     """As many as the machine lets a process have: each partition keeps a file open, each client a socket."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _give_memory_back() -> None:
+    """Nothing to be done where the C library is another one."""
+    if hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
 
 
 def _said(error: Exception, code: int) -> int:

@@ -8,6 +8,7 @@ import logging
 from contextlib import AsyncExitStack, suppress
 from typing import IO, TYPE_CHECKING, Final
 
+from brokers.errors import FolderInUse
 from brokers.journal import FileJournal
 from brokers.listeners.config import ListenerLimits
 from brokers.listeners.kafka import KafkaListener
@@ -119,14 +120,14 @@ class BrokerProcess:
 
 
 def _locked(folder: Path) -> IO[bytes]:
-    """The data folder, for this process alone. Raises `BlockingIOError`: two brokers on one folder destroy it."""
+    """The data folder, for this process alone: two brokers on one folder destroy it. Raises `FolderInUse`."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = (folder / "lock").open("wb")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
-        raise BlockingIOError(f"another process has {folder}: a broker's data_dir is its own") from None
+        raise FolderInUse(f"another process has {folder}: a broker's data_dir is its own") from None
     return lock
 
 

@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "run": "run an experiment matrix, then analyse it",
     "analyze": "tables, figures and report from the raw records of a run",
     "status": "what of a run is done, failed, invalid or left",
+    "compare": "two runs, or a run and the 2017 paper, cell by cell",
     "doctor": "what this machine has, what is missing, how to mend it",
     "cluster": "a cluster to play with: up, status, down",
     "tables": "the information tables of a broker, as the paper prints them",

@@ -39,6 +39,7 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "machine": machine(),
         "started": now(),
         "ended": None,
+        "spent": {},  # seconds of the run's wall time, by what they went into (`workloads.spent`)
         "planned": [],  # ids of the trials that have been asked for, calibration's among them
         "sizes": {},  # "cell/architecture" -> messages, as a warm-up found for a trial of the asked duration
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from shutil import rmtree
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ from workloads.manifest import new_manifest, now
 from workloads.pinning import bind
 from workloads.ports import NoFreePort
 from workloads.processes import ProcessFailed
+from workloads.spent import Spent, described
 from workloads.stopping import Precision
 from workloads.topology.api import TopologyUnavailable
 from workloads.topology.choice import topology_of
@@ -89,6 +90,7 @@ class Summary:
     valid: int
     invalid: int
     failed: int
+    spent: str = field(default="", compare=False)  # what the time went into, as it is said
 
 
 class Run:
@@ -101,6 +103,7 @@ class Run:
         self._work = results.path / "work"
         self._manifest = self._opened_manifest()
         self._precision = Precision(plan, results)
+        self._spent = Spent(self._manifest.setdefault("spent", {}))
         # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
 
@@ -136,7 +139,7 @@ class Run:
         if not summary.failed:  # else the next run goes on here
             self._manifest["ended"] = now()
             self._manifest["tries"] = max(tries, self._manifest.get("tries", 0))
-            self._results.write_manifest(self._manifest)
+        self._results.write_manifest(self._manifest)
         return summary
 
     def _note_planned(self, trials: Collection[str]) -> None:
@@ -159,7 +162,8 @@ class Run:
 
     def _summary(self) -> Summary:
         verdicts = [verdict for verdict, _ in self._results.finished_trials().values()]
-        return Summary(*(verdicts.count(verdict) for verdict in (VALID, INVALID, FAILED)))
+        valid, invalid, failed = (verdicts.count(verdict) for verdict in (VALID, INVALID, FAILED))
+        return Summary(valid, invalid, failed, described(self._manifest["spent"]))
 
     async def _leg(self, leg: Leg) -> None:
         """Run what is not over. A trial that fails may have left anything behind, so the rest gets a new cluster."""
@@ -167,7 +171,8 @@ class Run:
         lost = 0
         while left := self._left_of(leg):
             try:
-                await self._cluster_life(leg, left)
+                with self._spent.beside_trials("clusters"):
+                    await self._cluster_life(leg, left)
             except ClusterLost as error:
                 lost += 1
                 if lost == LOST_MAX:
@@ -249,7 +254,12 @@ class Run:
             outcome = Outcome(verdict, "; ".join(result.findings), result.counts, result.requests, result.latency)
         except (ProcessFailed, ClientFailed, DriverError, TrialTimeout) as failed:
             outcome = Outcome(FAILED, str(failed))
-        self._end(trial, size, run.measured, outcome, monotonic() - before)
+        elapsed_s = monotonic() - before
+        self._end(trial, size, run.measured, outcome, elapsed_s)
+        if trial.kind == "warmup":
+            self._spent.add("warm-ups", monotonic() - before)
+        else:
+            self._spent.add_trial(monotonic() - before, run.measured.windows_s, run.measured.audit_s)
         return outcome
 
     def _end(self, trial: Trial, size: Size | None, measured: Measured, outcome: Outcome, elapsed_s: float) -> None:

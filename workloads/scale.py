@@ -1,9 +1,10 @@
 """What a change costs as a cluster grows: DSBS counted in the simulation of its real machine, ZooKeeper by rules.
 
-The rules are read off the ZooKeeper back end, one request after the other; they stand in `ZOOKEEPER` alone. A request
-counts as two messages, itself and its answer; a watch that fires is one more. Rows are marked with where they come
-from: `simulated` (counted, of the real machine in virtual time), `rule` (extrapolated). Only what passes between
-brokers and ZooKeeper counts; what the servers of an ensemble say to each other comes on top.
+The rules are read off the ZooKeeper back end, one request after the other; they stand in `ZOOKEEPER` alone. At the
+sizes in `MEASURED` a test holds them to what a real server is asked: the very numbers, and the bytes to a tenth. A
+request counts as two messages, itself and its answer; a watch that fires is one more. Rows are marked with where they
+come from: `simulated` (counted, of the real machine in virtual time), `measured`, `extrapolated`. Only what passes
+between brokers and ZooKeeper counts; what the servers of an ensemble say to each other comes on top.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PARTITIONS: Final = 3  # of each topic, as in the simulation
-# Sizes on the wire, rounded, without TCP and IP: a request with its path, an answer with a znode, a watch that fires.
-REQUEST_BYTES: Final = 80
-ANSWER_BYTES: Final = 160
+MEASURED: Final = frozenset({(3, 10), (5, 10)})  # brokers, topics; groups do not enter into these changes
+# Sizes on the wire, rounded, without TCP and IP: a request with its path and the answer with a znode, a watch that
+# fires, and what the transaction that makes a topic takes beyond a plain request.
+REQUEST_BYTES: Final = 235
 WATCH_BYTES: Final = 60
+CREATION_BYTES: Final = 1_100
 
 AXES: Final = ("brokers", "topics", "groups")
 CHANGES: Final = ("topic created", "broker dies", "broker joins")
@@ -47,6 +50,15 @@ class Operations(NamedTuple):
 
     requests: int
     watches: int
+    creations: int = 0
+
+    @property
+    def messages(self) -> int:
+        return 2 * self.requests + self.watches
+
+    @property
+    def bytes(self) -> int:
+        return self.requests * REQUEST_BYTES + self.watches * WATCH_BYTES + self.creations * CREATION_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +81,12 @@ class SimulationFailed(BrokerlabError):
 
 def _topic_created(size: Size) -> Operations:
     """List the brokers, one transaction; then each broker hears of it and reads names, topic and each partition."""
-    return Operations(2 + size.brokers * (2 + PARTITIONS), size.brokers)
+    return Operations(2 + size.brokers * (2 + PARTITIONS), size.brokers, creations=1)
 
 
 def _broker_dies(size: Size) -> Operations:
     """Each survivor hears of it and reads all survivors; the controller writes each partition that the dead broker
-    led, and each survivor hears of it and reads it."""
+    led (as many as the others, and not the controller itself), and each survivor hears of it and reads it."""
     alive, led = size.brokers - 1, round(size.topics * PARTITIONS / size.brokers)
     return Operations(alive * (1 + alive) + led * (1 + alive), alive + led * alive)
 
@@ -95,12 +107,11 @@ ZOOKEEPER: Final[dict[str, Callable[[Size], Operations]]] = {
 
 def by_rule(size: Size) -> list[Row]:
     """ZooKeeper's rows. A death shows there when the session ends, so there is no time to give that a rule knows."""
-    rows = []
-    for change in CHANGES:
-        requests, watches = ZOOKEEPER[change](size)
-        size_bytes = requests * (REQUEST_BYTES + ANSWER_BYTES) + watches * WATCH_BYTES
-        rows.append(Row("zookeeper", "rule", change, *size, 2 * requests + watches, size_bytes, None, None))
-    return rows
+    source = "measured" if (size.brokers, size.topics) in MEASURED else "extrapolated"
+    costs = {change: ZOOKEEPER[change](size) for change in CHANGES}
+    return [
+        Row("zookeeper", source, change, *size, cost.messages, cost.bytes, None, None) for change, cost in costs.items()
+    ]
 
 
 def simulated(sizes: Iterable[Size], seed: int) -> Iterable[Row]:
@@ -150,7 +161,7 @@ def plot(rows: Sequence[Row], axis: str, fixed: Size, path: Path) -> None:
 def _draw(panel: Axes, rows: Sequence[Row], axis: str) -> None:
     for architecture, label, style in (
         ("dsbs", "dsbs (simulated)", "o-"),
-        ("zookeeper", "zookeeper (by rule)", "s--"),
+        ("zookeeper", "zookeeper (measured at 3 and 5 brokers)", "s--"),
     ):
         points = sorted((getattr(row, axis), row.messages) for row in rows if row.architecture == architecture)
         panel.plot([x for x, _ in points], [y for _, y in points], style, label=label)

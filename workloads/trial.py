@@ -51,6 +51,8 @@ class Measured:
     create_topic_s: float | None = None
     connect_s: float | None = None
     join_s: float | None = None
+    windows_s: float = 0.0
+    audit_s: float = 0.0
     produced: list[dict[str, Any]] = field(default_factory=list)
     consumed: list[dict[str, Any]] = field(default_factory=list)
     costs: Costs = field(default_factory=Costs)
@@ -241,7 +243,9 @@ class TrialRun:
         await meter.begin()
         start = monotonic()
         await work()
-        await meter.end(name, monotonic() - start, self.measured.costs)
+        wall_s = monotonic() - start
+        self.measured.windows_s += wall_s
+        await meter.end(name, wall_s, self.measured.costs)
         await self._keep(name)
 
     async def _keep(self, window: str) -> None:
@@ -261,6 +265,7 @@ class TrialRun:
 
     async def _audited(self) -> Result:
         self.stage = "auditing"
+        before = monotonic()
         stored = await self._stored()
         producers = [self._out("producer", number) for number in range(len(self._producers))]
         consumers = [self._out("consumer", number) for number in range(len(self._consumers))]
@@ -280,6 +285,7 @@ class TrialRun:
             failures.append(f"{result.counts.sent} messages were sent, not {self._size.messages}")
         requests = read_requests([*producers, *consumers], self.trial.id)
         latency = end_to_end(self.trial.id, producers, consumers)
+        self.measured.audit_s = monotonic() - before
         return Result(result.counts, (*failures, *result.findings), requests, latency)
 
     async def _stored(self) -> dict[int, Ids]:

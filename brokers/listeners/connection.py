@@ -146,6 +146,10 @@ class Connection(asyncio.BufferedProtocol):
         self._writing_paused = False
         self._carry_on()
 
+    def rest(self) -> None:
+        """Hold no more than a quiet client needs."""
+        self._incoming.rest()
+
     def close(self) -> None:
         """Send what is due and end."""
         self._acks.flush()

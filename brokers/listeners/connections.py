@@ -71,9 +71,11 @@ class Connections:
         return task
 
     def _sweep(self) -> None:
-        """Close whoever has sent no whole request for long and waits for no answer."""
+        """Close whoever has sent no whole request for long and waits for no answer; sooner, let it hold less."""
         for connection in tuple(self._open):
             connection.idle_sweeps += 1
+            if connection.idle_sweeps > 1:
+                connection.rest()
             if connection.idle_sweeps > _SWEEPS_UNTIL_IDLE and not connection.busy:
                 self._service.metrics.kafka.connections_idle_closed += 1
                 connection.close()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOOK_AGAIN_S: Final = 0.005
 # What is more stays in its file until it is sent: below, one copy is cheaper than more system calls.
-_READ_BYTES_MAX: Final = 64 * 1024
+_READ_BYTES_MAX: Final = 512 * 1024
 
 
 def session_fault(request: FetchRequest) -> ErrorCode:

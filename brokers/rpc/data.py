@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import REFUSALS, error_of, record_of, to_send
@@ -15,7 +15,7 @@ from coordinators.errors import InvalidRequest, UnknownTopic
 from coordinators.model import Committed, Partition, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Iterator
 
     import grpc.aio
 
@@ -32,6 +32,12 @@ FETCH_WAIT_MS_MAX: Final = 60_000
 
 # Who leads, the question under way, or why it cannot be asked.
 _Leader = Partition | asyncio.Future[Partition] | Exception
+_Synced = asyncio.Future[pb.ProduceResponse]
+# What became of a request, is becoming of it, or why nothing does.
+_Outcome = pb.ProduceResponse | _Synced | Exception
+_State = TypeVar("_State", bound=_Leader | _Outcome)
+# Requests of a stream in their order; None ends it.
+_Queue = asyncio.Queue[tuple[pb.ProduceRequest, _State] | None]
 
 
 class DataService(DataServicer):
@@ -45,7 +51,7 @@ class DataService(DataServicer):
         self, request: pb.ProduceRequest, context: grpc.aio.ServicerContext[pb.ProduceRequest, pb.ProduceResponse]
     ) -> pb.ProduceResponse:
         try:
-            return await self._produced(request, self._leader(request))
+            return await _acknowledged(await self._appended(request, self._leader(request)))
         except REFUSALS as error:
             return pb.ProduceResponse(base_offset=-1, error=error_of(error))
 
@@ -54,37 +60,57 @@ class DataService(DataServicer):
         requests: AsyncIterator[pb.ProduceRequest],
         context: grpc.aio.ServicerContext[pb.ProduceRequest, pb.ProduceResponse],
     ) -> AsyncIterator[pb.ProduceResponse]:
-        """Ask who leads as requests come in; append and answer in their order."""
-        waiting: asyncio.Queue[tuple[pb.ProduceRequest, _Leader] | None] = asyncio.Queue()
+        """Ask who leads as requests come in; append and answer in their order. While some wait for the disk the next
+        are appended, so that they share a sync."""
+        asked: _Queue[_Leader] = asyncio.Queue()
+        appended: _Queue[_Outcome] = asyncio.Queue()
         room = asyncio.Semaphore(PIPELINED_MAX)
-        reader = asyncio.create_task(self._read(requests, waiting, room))
+        work = (
+            asyncio.create_task(self._read(requests, asked, room)),
+            asyncio.create_task(self._append_all(asked, appended)),
+        )
         try:
-            while (next_one := await waiting.get()) is not None:
-                room.release()
-                request, leader = next_one
+            while (next_one := await appended.get()) is not None:
+                request, outcome = next_one
                 try:
-                    answer = await self._produced(request, leader)
+                    answer = await _acknowledged(outcome)
                 except REFUSALS as error:
                     answer = pb.ProduceResponse(base_offset=-1, error=error_of(error))
+                room.release()
                 if request.acks != 0:
                     yield answer
-            await reader  # what cannot be read ends the stream with a status of its own
+            await asyncio.gather(*work)  # what cannot be read ends the stream with a status of its own
         finally:
-            reader.cancel()
-            _forget(waiting)
+            for task in work:
+                task.cancel()
+            _forget(asked)
+            _forget(appended)
 
     async def _read(
         self,
         requests: AsyncIterator[pb.ProduceRequest],
-        waiting: asyncio.Queue[tuple[pb.ProduceRequest, _Leader] | None],
+        asked: _Queue[_Leader],
         room: asyncio.Semaphore,
     ) -> None:
         try:
             async for request in requests:
                 await room.acquire()
-                waiting.put_nowait((request, self._leader(request)))
+                asked.put_nowait((request, self._leader(request)))
         finally:
-            waiting.put_nowait(None)
+            asked.put_nowait(None)
+
+    async def _append_all(self, asked: _Queue[_Leader], appended: _Queue[_Outcome]) -> None:
+        try:
+            while (next_one := await asked.get()) is not None:
+                request, leader = next_one
+                outcome: _Outcome
+                try:
+                    outcome = await self._appended(request, leader)
+                except REFUSALS as error:
+                    outcome = error
+                appended.put_nowait((request, outcome))
+        finally:
+            appended.put_nowait(None)
 
     def _leader(self, request: pb.ProduceRequest) -> _Leader:
         """The leader, or the question under way; a refusal waits for the request's turn."""
@@ -94,7 +120,8 @@ class DataService(DataServicer):
             return error
         return leader if isinstance(leader, Partition) else asyncio.ensure_future(leader)
 
-    async def _produced(self, request: pb.ProduceRequest, leader: _Leader) -> pb.ProduceResponse:
+    async def _appended(self, request: pb.ProduceRequest, leader: _Leader) -> pb.ProduceResponse | _Synced:
+        """The answer; where it promises what is not on the disk yet, what gives it once it is."""
         if isinstance(leader, Exception):
             raise leader
         known = leader if isinstance(leader, Partition) else await leader
@@ -108,13 +135,14 @@ class DataService(DataServicer):
         (base_offset,) = held.append([(batch, header)], known.epoch)
         if isinstance(base_offset, Exception):
             raise base_offset
-        if request.acks != 0 and (synced := held.durable(held.end_offset)) is not None:
-            await synced
         count = self._metrics.produce
         count.requests += 1
         count.messages += len(request.records)
         count.bytes += len(batch)
-        return pb.ProduceResponse(base_offset=base_offset)
+        answer = pb.ProduceResponse(base_offset=base_offset)
+        if request.acks != 0 and (synced := held.durable(held.end_offset)) is not None:
+            return asyncio.ensure_future(_after(synced, answer))
+        return answer
 
     def _led(self, topic: str, partition: int, leader: Partition) -> HeldPartition:
         """The partition, if this broker leads it. Raises `NotLeader`."""
@@ -195,12 +223,24 @@ def _check_bounds(request: pb.FetchRequest) -> None:
             raise InvalidRequest(f"{name} must not be negative, and is {getattr(request, name)}")
 
 
-def _forget(waiting: asyncio.Queue[tuple[pb.ProduceRequest, _Leader] | None]) -> None:
-    """Drop what nobody will answer any more, and the questions under way."""
+async def _after(synced: Awaitable[None], answer: pb.ProduceResponse) -> pb.ProduceResponse:
+    await synced
+    return answer
+
+
+async def _acknowledged(outcome: _Outcome) -> pb.ProduceResponse:
+    """The answer, once it may be given. Raises why there is none."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    return await outcome if isinstance(outcome, asyncio.Future) else outcome
+
+
+def _forget(waiting: _Queue[_State]) -> None:
+    """Drop what nobody will answer any more, and what is under way."""
     while not waiting.empty():
-        _, leader = waiting.get_nowait() or (None, None)
-        if isinstance(leader, asyncio.Future):
-            leader.cancel()
+        _, state = waiting.get_nowait() or (None, None)
+        if isinstance(state, asyncio.Future):
+            state.cancel()
 
 
 def _batches(data: bytes) -> Iterator[memoryview]:

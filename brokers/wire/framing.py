@@ -117,10 +117,18 @@ class ReceiveBuffer:
             return True
         return self._end - body >= _KEY_BYTES and _key_at(self.data, body)[0] != ApiKey.PRODUCE
 
+    def rest(self) -> None:
+        """Give back what large requests needed, where none is under way: the client has been quiet."""
+        if self._borrowed and self._start == self._end:
+            self._start = self._end = 0
+            self._resize(self._limits.receive_bytes)
+
     def close(self) -> None:
-        """Give back what was borrowed."""
+        """Give back what was borrowed, and the buffer: the connection itself may live until garbage is collected."""
         self._budget.bytes_left += self._borrowed
         self._borrowed = 0
+        self.data = bytearray()
+        self.view = memoryview(self.data)
 
     def _grow(self) -> None:
         capacity = len(self.data)
@@ -136,6 +144,19 @@ class ReceiveBuffer:
         self._budget.bytes_left -= borrowed - self._borrowed
         self._borrowed = borrowed
         self._quiet = 0
-        data = bytearray(capacity)
-        data[: self._end] = self.view[: self._end]
-        self.data, self.view = data, memoryview(data)
+        more = capacity - len(self.data)
+        if more > 0:
+            self.view.release()
+            self.data = _extended(self.data, more)
+        else:
+            self.data = bytearray(self.view[: self._end]) + bytes(capacity - self._end)
+        self.view = memoryview(self.data)
+
+
+def _extended(data: bytearray, more: int) -> bytearray:
+    """With so many bytes more; in place if nobody looks at it, because then a large one is never held twice."""
+    try:
+        data += bytes(more)
+    except BufferError:
+        return data + bytes(more)
+    return data

@@ -43,7 +43,7 @@ class Mirror:
         self.controller_owner = 0  # the session whose controller it is
         self.faults: dict[str, Unreadable] = {}
         self._names: set[str] = set()  # of topics, whether they are understood or not
-        self._deletions = 0  # of topics, as the tree counts them
+        self._folder = (0, 0)  # of all topics: which transaction made it, and how many deletions it has counted
 
     # --- what must be read --------------------------------------------------------------------------------
 
@@ -118,13 +118,14 @@ class Mirror:
             return set()
         found = {name for name in listing.names if self._may_be_topic(f"{path}/{name}", name)}
         gone = before - found
-        deleted = listing.version - self._deletions >= len(gone)
+        made_by, deletions = self._folder
+        deleted = listing.made_by == made_by and listing.version - deletions >= len(gone)
         for name in gone:
             if deleted:
                 self.forget(name)
             else:
                 self._miss(name)
-        self._deletions = listing.version
+        self._folder = (listing.made_by, listing.version)
         return found - self._names
 
     def _miss(self, name: str) -> None:

@@ -17,9 +17,10 @@ class Node(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Names of a znode's children, and the version of the znode itself."""
+    """Names of a znode's children, and of the znode itself which transaction made it, and its version."""
 
     names: list[str]
+    made_by: int
     version: int
 
 

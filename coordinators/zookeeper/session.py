@@ -246,13 +246,13 @@ class Session:
         return names
 
     async def listing(self, kind: str, path: str) -> Listing | None:
-        """The same with the znode's own version, of one and the same moment; and sets a watch. Raises `Unavailable`."""
+        """The same with the znode's own origin, of one and the same moment; and sets a watch. Raises `Unavailable`."""
         found = await self._listed(kind, path, lambda: self._client.get_children_async(path, self._watched, True))
         if found is None:
             return None
         names, stat = found
         self._meter.sent(kind, _ANSWER_BYTES + _names_bytes(names) + _STAT_BYTES, requests=0)
-        return Listing(names, stat.version)
+        return Listing(names, stat.czxid, stat.version)
 
     async def _listed(self, kind: str, path: str, send: Callable[[], Reply]) -> Any:
         try:

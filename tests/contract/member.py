@@ -1,21 +1,15 @@
 """A process of its own for one broker's coordinator: `python -m tests.contract.member SOCKET`.
 
 Whoever connects to the socket has it make a DSBS coordinator, with the broker's own gRPC transport and journals, and
-then calls its verbs. It ends with the connection, as a process does: it tells nobody. Both sides are this project's
-tests, so what passes is pickled.
+then calls its verbs (`frames`). It ends with the connection, as a process does: it tells nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copyreg
-import pickle
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import grpc.aio
 
@@ -25,49 +19,7 @@ from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server
 from coordinators.config import CoordinatorSetup
 from coordinators.dsbs.coordinator import DsbsCoordinator
 from coordinators.errors import CoordinationError
-from coordinators.model import Broker, ClusterView
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-_SIZE_BYTES: Final = 4
-copyreg.pickle(MappingProxyType, lambda mapping: (MappingProxyType, (dict(mapping),)))  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class Hello:
-    me: Broker
-    brokers: tuple[Broker, ...]
-    options: Mapping[str, object]
-    journals: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    token: int
-    verb: str
-    arguments: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What the coordinator's view is by now, and the outcome of a call if it is one that is told of."""
-
-    view: ClusterView
-    token: int = 0
-    value: object = None
-    error: CoordinationError | None = None
-
-
-async def read(reader: asyncio.StreamReader) -> Any:
-    """The next message. Raises `IncompleteReadError` where there is none."""
-    size = int.from_bytes(await reader.readexactly(_SIZE_BYTES))
-    return pickle.loads(await reader.readexactly(size))
-
-
-def write(writer: asyncio.StreamWriter, message: object) -> None:
-    content = pickle.dumps(message)
-    writer.write(len(content).to_bytes(_SIZE_BYTES) + content)
+from tests.contract.frames import Call, Hello, Told, read, write
 
 
 class Member:
@@ -112,10 +64,10 @@ class Member:
 async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     hello: Hello = await read(reader)
     transport, server = GrpcTransport(), grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-    add_PeerServicer_to_server(PeerService(transport), server)
-    server.add_insecure_port(f"{hello.me.host}:{hello.me.rpc_port}")
     async with AsyncExitStack() as closing:
         closing.callback(writer.close)
+        add_PeerServicer_to_server(PeerService(transport), server)
+        server.add_insecure_port(f"{hello.me.host}:{hello.me.rpc_port}")
 
         def journal(name: str) -> FileJournal:
             made = FileJournal(hello.journals / f"{name}.journal", durable=False)

@@ -145,6 +145,8 @@ async def _until_told(run: Run) -> Summary:
 
 def _report(summary: Summary, folder: Path) -> int:
     print(f"{summary.valid} valid, {summary.invalid} invalid, {summary.failed} failed trials in {folder}")
+    if summary.spent:
+        print(f"the run's time, without the analysis: {summary.spent}")
     return 0 if summary.invalid == summary.failed == 0 else 1
 
 

@@ -15,12 +15,12 @@ from coordinators.api import Coordinator
 from coordinators.errors import Unavailable
 from coordinators.placement import group_home
 from tests.contract.backend import WITHIN_S, Backend, until
-from tests.contract.member import Call, Hello, Told, read, write
+from tests.contract.frames import Call, Hello, Told, read, write
 from workloads.ports import free_ports
 from workloads.processes import tethered
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from coordinators.model import (
         Broker,
@@ -64,12 +64,12 @@ class Places:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="brokerlab-members-")
         self._free: list[Place] = []
-        self._made = 0
+        self._made: list[Place] = []
 
     def take(self, count: int) -> list[Place]:
         while len(self._free) < count:
-            self._made += 1
-            self._free.append(Place(Path(self._folder.name) / str(self._made)))
+            self._made.append(Place(Path(self._folder.name) / str(len(self._made))))
+            self._free.append(self._made[-1])
         taken, self._free = self._free[:count], self._free[count:]
         for place in taken:
             place.await_ready()
@@ -79,7 +79,7 @@ class Places:
         self._free.append(place)
 
     def close(self) -> None:
-        for place in self._free:
+        for place in self._made:
             place.kill()
         self._folder.cleanup()
 
@@ -112,16 +112,17 @@ class DistantCoordinator(Coordinator):
         if self._writer is not None:
             with suppress(Unavailable):
                 await self._call("stop")
-            await self.cut()
+            self._writer.write_eof()
+            await self.ended()
             if self.place is not None:
                 places().give_back(self.place)
                 self.place = None
 
-    async def cut(self) -> None:
-        """The connection ends, and with it the other end."""
+    async def ended(self) -> None:
+        """The other end is over, its ports are free."""
         assert self._writer is not None
-        self._writer.close()
         await self._listening
+        self._writer.close()
         self._writer = None
         self._views.close()
 
@@ -216,7 +217,7 @@ class DsbsProcessesBackend(Backend):
         assert coordinator.place is not None
         coordinator.place.kill()
         coordinator.place = None
-        await coordinator.cut()
+        await coordinator.ended()
 
 
 BACKENDS = [DsbsProcessesBackend]

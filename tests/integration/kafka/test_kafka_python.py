@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import io
 import threading
 import warnings
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
+import cramjam
 import pytest
 
 from tests.integration.kafka.cluster import Cluster
@@ -56,8 +59,34 @@ def receive(client: Any, count: int) -> list[Any]:
     return messages
 
 
-@pytest.mark.parametrize("codec", [None, "gzip"])  # the others need libraries that nothing else here uses
-def test_messages_come_back_as_they_were_sent(codec: str | None, cluster: Cluster, topic: str) -> None:
+class Zstandard:
+    """What the library uses of the package `zstandard`, on cramjam."""
+
+    class ZstdCompressor:
+        compress = staticmethod(lambda data: bytes(cramjam.zstd.compress(data)))
+
+    class ZstdDecompressor:
+        @staticmethod
+        def stream_reader(source: io.BytesIO, *, read_across_frames: bool) -> io.BytesIO:
+            return io.BytesIO(bytes(cramjam.zstd.decompress(source.read())))
+
+
+@pytest.fixture
+def codecs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages that the library asks for, and nothing else here uses; how records are packed stays the library's."""
+    packing = {
+        "compress": lambda data: bytes(cramjam.snappy.compress_raw(data)),
+        "decompress": lambda data: bytes(cramjam.snappy.decompress_raw(data)),
+    }
+    monkeypatch.setattr("kafka.codec.snappy", SimpleNamespace(**packing))
+    monkeypatch.setattr("kafka.codec.zstd", Zstandard)
+    monkeypatch.setattr("kafka.codec.lz4", cramjam.lz4)
+    monkeypatch.setattr("kafka.record.default_records.lz4_encode", lambda data: bytes(cramjam.lz4.compress(data)))
+    monkeypatch.setattr("kafka.record.default_records.lz4_decode", lambda data: bytes(cramjam.lz4.decompress(data)))
+
+
+@pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
+def test_messages_come_back_as_they_were_sent(codec: str | None, codecs: None, cluster: Cluster, topic: str) -> None:
     assert send(cluster, topic, 200, compression_type=codec) == list(range(200))
     client = consumer(cluster)
     client.assign([TopicPartition(topic, 0)])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinators.errors import InvalidRequest, Unavailable, UnknownTopic, Unreadable
+from coordinators.errors import CoordinationError, InvalidRequest, Unavailable, UnknownTopic, Unreadable
 from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.requests import Create, Delete, Write
@@ -154,6 +155,37 @@ async def test_a_tree_that_is_deleted_under_the_brokers_stops_them_and_deletes_n
         await eventually(lambda: coordinator.lease_ends < 0)
         with pytest.raises(Unavailable):
             coordinator.known_leader(AT)
+        assert "orders" in coordinator.view().topics
+
+
+@asynchronous
+async def test_a_topic_that_nobody_deleted_is_not_forgotten_when_it_vanishes(server: Server) -> None:
+    """Defence: the folder of all topics counts the deletions. Were what is absent taken for deleted, whoever empties a
+    tree by hand would delete the messages of all brokers."""
+    async with group(server.address) as brokers:
+        coordinator, meddler = await with_topic(brokers)
+        await coordinator.create_topic("clicks", 1, 1)
+        other = await brokers.start(2)
+        await _delete_all(meddler, brokers.tree.topic("orders"))
+        for broker in (coordinator, other):
+            await eventually(lambda broker=broker: "vanished" in refusal(broker))  # type: ignore[misc]
+        await coordinator.delete_topic("clicks")
+        for broker in (coordinator, other):
+            view = await until(broker, lambda view: "clicks" not in view.topics)
+            assert len(view.topics["orders"].partitions) == 2
+
+
+@asynchronous
+async def test_an_emptied_tree_that_another_broker_fills_anew_is_not_believed(server: Server) -> None:
+    async with group(server.address) as brokers, group(server.address, chroot=brokers.chroot) as newcomers:
+        coordinator, meddler = await with_topic(brokers)
+        await _delete_all(meddler, brokers.chroot)
+        stranger = await newcomers.start(3)
+        await stranger.create_topic("clicks", 1, 1)
+        await stranger.delete_topic("clicks")
+        await eventually(lambda: coordinator.lease_ends < 0)
+        with contextlib.suppress(CoordinationError):
+            await coordinator.find_topics(["clicks", "orders"])
         assert "orders" in coordinator.view().topics
 
 

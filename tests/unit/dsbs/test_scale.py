@@ -32,7 +32,8 @@ def test_zookeepers_rules_count_requests_answers_and_watches() -> None:
     assert created.messages == 2 * (2 + 3 * 5) + 3
     assert dies.messages == 2 * (2 * 3 + 10 * 3) + 2 + 20
     assert joins.messages == 2 * (5 + 3 + 40 + 2 * 4) + 2
-    assert {row.source for row in (created, dies, joins)} == {"rule"}
+    assert {row.source for row in (created, dies, joins)} == {"measured"}
+    assert {row.source for row in by_rule(Size(4, 10, 10))} == {"extrapolated"}
 
 
 def test_along_an_axis_nothing_else_differs() -> None:
@@ -50,7 +51,7 @@ def test_the_command_prints_and_writes_what_it_counted(
     assert scale.run(parser.parse_args(["--brokers", "3", "--out", str(tmp_path)])) == 0
     with (tmp_path / "scale.csv").open() as source:
         rows = list(csv.DictReader(source))
-    assert {(row["architecture"], row["source"]) for row in rows} == {("dsbs", "simulated"), ("zookeeper", "rule")}
+    assert {(row["architecture"], row["source"]) for row in rows} == {("dsbs", "simulated"), ("zookeeper", "measured")}
     assert set(rows[0]) == set(Row.__dataclass_fields__)
     assert (tmp_path / "scale-brokers.png").stat().st_size > 0
     assert "topic created" in capsys.readouterr().out

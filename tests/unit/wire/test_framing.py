@@ -108,3 +108,22 @@ def test_a_quiet_connection_holds_little() -> None:
     buffer = new(limits=FrameLimits())
     fill(buffer, frame(20))
     assert len(buffer.data) <= 16_384
+
+
+def test_a_client_that_falls_quiet_after_a_large_request_keeps_no_large_buffer() -> None:
+    limits, budget = LIMITS, Budget(1_000_000)
+    buffer = ReceiveBuffer(limits, budget)
+    large = frame(300_000, api_key=0)
+    fill(buffer, large[:200_000])
+    buffer.rest()
+    assert fill(buffer, large[200_000:]) == [large[4:]]
+    buffer.rest()
+    assert (len(buffer.data), budget.bytes_left) == (limits.receive_bytes, 1_000_000)
+    assert fill(buffer, large) == [large[4:]]
+
+
+def test_a_closed_connection_holds_no_buffer() -> None:
+    buffer = new()
+    fill(buffer, frame(300_000, api_key=0))
+    buffer.close()
+    assert len(buffer.data) == 0

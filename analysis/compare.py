@@ -1,0 +1,103 @@
+"""`python -m analysis.compare A B`, or `--paper A`: two runs, or a run and the 2017 paper, cell by cell.
+
+Prints the comparison and writes it as CSV and Markdown. Warnings go to stderr and into the Markdown: what differs in
+machines, versions or specs may be all that differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis import console
+from analysis.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from analysis.between import Compared
+
+_PAPER = "paper"
+_PAPER_DIFFERS = (
+    "the paper's machines, versions and data plane are not known, and not these",
+    "the paper's tries are no blocks: they are paired in the order in which they are printed",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    return console.ended(partial(_compare, options), options.debug)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m analysis.compare", description="Compare two runs, cell by cell.")
+    parser.add_argument("folders", metavar="DIR", type=Path, nargs="+", help="results folders")
+    parser.add_argument("--paper", action="store_true", help="compare one run with the 2017 paper's published tries")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="where the tables go")
+    console.add_arguments(parser)
+    return parser
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from analysis.load import check
+
+    folders: list[Path] = options.folders
+    if len(folders) != (1 if options.paper else 2):
+        raise InputError("name two results folders, or one and --paper")
+    input_bytes = sum(check(folder) for folder in folders)
+    from analysis import publish
+    from analysis.session import spark_session
+
+    names = _names(folders, options.paper)
+    out: Path = options.out or folders[-1].resolve().parent / f"compare-{names[0]}-{names[1]}"
+    with publish.work_folder(publish.made(out)) as work:
+        with spark_session(work, master=options.master, input_bytes=input_bytes, memory_mb=options.memory_mb) as spark:
+            compared = _found(spark, folders, names, options.paper)
+        text = publish.publish_comparison(out, compared)
+    for warning in compared.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    console.tell(f"{text}\nwritten to {out}: rates and ratios, as .csv and .md")
+
+
+def _names(folders: Sequence[Path], paper: bool) -> tuple[str, str]:
+    """What the runs are called: by their folders, told apart where those are called the same."""
+    if paper:
+        return _PAPER, folders[0].resolve().name
+    first, second = (folder.resolve().name for folder in folders)
+    return (first, second) if first != second else (f"{first} (A)", f"{second} (B)")
+
+
+def _found(spark: SparkSession, folders: Sequence[Path], names: tuple[str, str], paper: bool) -> Compared:
+    from analysis import between, pipeline, publish, statistics
+
+    with pipeline.spark_errors():
+        first, second = _values(spark, folders, paper)
+        rates = pipeline.rows_of(statistics.rates_between(first, second))
+        if not rates:
+            raise InputError(f"{names[0]} and {names[1]} have no cell and architecture in common")
+        ratios = pipeline.rows_of(statistics.ratios_between(first, second))
+    manifests = [publish.manifest(folder) for folder in folders]
+    warnings = _PAPER_DIFFERS if paper else between.warnings(names, (manifests[0], manifests[1]))
+    return between.compared(names, warnings, rates, ratios)
+
+
+def _values(spark: SparkSession, folders: Sequence[Path], paper: bool) -> tuple[DataFrame, DataFrame]:
+    from analysis import paper as published
+    from analysis import pipeline, statistics
+
+    second = pipeline.rates(spark, folders[-1])
+    if paper:
+        first = published.tries(published.published(spark)).where("metric = 'rps'")
+        second = published.beside(second, first)
+    else:
+        first = pipeline.rates(spark, folders[0])
+    second = second.cache()
+    return statistics.ranked_as(first, second).cache(), second
+
+
+if __name__ == "__main__":
+    sys.exit(main())

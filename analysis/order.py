@@ -1,0 +1,64 @@
+"""Whether the cells come in the paper's order: Spearman's rank correlation of published and measured numbers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from analysis.findings import PAPER_PAIR, ROLES, Findings
+
+_CELLS_MIN = 3
+_AXES = ("message_size", "batch_size", "mode", "role")
+_RATIO = f"{PAPER_PAIR[0]} / {PAPER_PAIR[1]}"
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """The rank correlation of two equally long series; None where one of them is constant."""
+    return _correlation(_ranks(first), _ranks(second))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """1 for the least; equals share the mean of their places."""
+    ordered = sorted(values)
+    return [ordered.index(value) + (ordered.count(value) + 1) / 2 for value in values]
+
+
+def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    means = [sum(series) / len(series) for series in (first, second)]
+    pairs = [(x - means[0], y - means[1]) for x, y in zip(first, second, strict=True)]
+    spread = sum(x * x for x, _ in pairs) * sum(y * y for _, y in pairs)
+    return float(sum(x * y for x, y in pairs) / spread**0.5) if spread > 0 else None
+
+
+def orders(found: Findings) -> tuple[Mapping[str, Any], ...]:
+    """Per role: the order of the cells by each architecture's rate, and by the ratio of the two."""
+    rows = []
+    for what, pairs in (*_rates(found), (_RATIO, _ratios(found))):
+        for role in ROLES:
+            own = [pair for cell, *pair in pairs if cell[-1] == role]
+            rho = spearman(*zip(*own, strict=True)) if len(own) >= _CELLS_MIN else None
+            if rho is not None:
+                rows.append({"what": what, "role": role, "n": len(own), "rho": rho})
+    return tuple(rows)
+
+
+Pairs = list[tuple[tuple[Any, ...], float, float]]
+
+
+def _rates(found: Findings) -> Iterable[tuple[str, Pairs]]:
+    for name in sorted(PAPER_PAIR, reverse=True):
+        measured = {
+            tuple(row[axis] for axis in _AXES): row["mean"]
+            for row in found.cells
+            if (row["architecture"], row["metric"], row["others"]) == (name, "rps", "")
+        }
+        published = [
+            (tuple(row[axis] for axis in _AXES), row["value"])
+            for row in found.published
+            if (row["architecture"], row["metric"], row["try"]) == (name, "rps", "avg")
+        ]
+        yield name, [(cell, value, measured[cell]) for cell, value in published if cell in measured]
+
+
+def _ratios(found: Findings) -> Pairs:
+    return [(tuple(row[axis] for axis in _AXES), row["published"], row["ratio"]) for row in found.paper_comparison]
