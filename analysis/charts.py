@@ -170,5 +170,5 @@ def _caption(plan: _Plan, setting: tuple[Any, str], published: bool) -> str:
     paper = " Hollow: the paper's published averages." if published else ""
     return (
         f"Figure {plan.number}. {plan.role.capitalize()}, {_UNITS[plan.metric]}, by {axis} size "
-        f"({_fixed(plan, setting)}). Mean and 95 % interval.{paper}"
+        f"({_fixed(plan, setting)}). Mean and 95 % interval; one that leaves the frame reaches further.{paper}"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as fn
 
-from analysis.trials import ARCHITECTURE, CELL, MEASURED
+from analysis.trials import ARCHITECTURE, CELL, MEASURED, valid
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,15 +36,11 @@ _GROUP = (*CELL, *ARCHITECTURE)
 _KEYS = (*_GROUP, "window")
 
 
-def _valid(rated: DataFrame) -> DataFrame:
-    return rated.where((fn.col("kind") == MEASURED) & (fn.col("verdict") == "valid"))
-
-
 def _windows(rated: DataFrame) -> DataFrame:
     """Per valid trial and window, its messages; what streaming both produced and consumed counts once."""
     produced = fn.array(fn.lit("production"), fn.lit("both"))
     names = fn.when(fn.col("role") == "production", produced).otherwise(fn.array(fn.lit("consumption")))
-    return _valid(rated).select("trial_id", *_GROUP, "messages_done", fn.explode(names).alias("window"))
+    return valid(rated).select("trial_id", *_GROUP, "messages_done", fn.explode(names).alias("window"))
 
 
 def _entries(trials: DataFrame, rated: DataFrame, column: str) -> DataFrame:
@@ -133,7 +129,7 @@ def batches(trials: DataFrame, rated: DataFrame) -> DataFrame:
         fn.col("e.operation") == "fetch", "consumption"
     )
     by_clients = (
-        _valid(rated)
+        valid(rated)
         .groupBy(*_GROUP, "role")
         .agg(fn.sum("messages_done").alias("messages"), fn.sum("requests_done").alias("requests"))
     )

@@ -20,6 +20,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 DECADE = 10
 PUBLISHED = ", published 2017"
 _PNG_DPI = 160
+_BELOW_MAX = 4  # how far below the least value a logarithmic axis goes for the sake of an interval
 _TEXTS_MAX = 8  # as many fit side by side under a figure
 # Set for the whole process, whose only figures these are.
 mpl.rcParams.update({
@@ -105,6 +106,8 @@ def value_axis(axes: Axes, values: Sequence[float]) -> None:
         wide = max(positive) / min(positive) >= DECADE**3
         axes.yaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
         axes.yaxis.set_minor_formatter(NullFormatter())
+        # An interval that reaches almost to zero would press everything else into the top of the figure.
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], min(positive) / _BELOW_MAX))
     else:
         axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(FuncFormatter(number))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Found = Mapping[str, Any]
+Cell = tuple[Any, ...]
 ROLES = ("production", "consumption")
 WINDOWS = (*ROLES, "both")
 CONTROL = "static"
@@ -40,6 +41,18 @@ class Findings:
         """In the order of the experiments file."""
         ranks = {row["architecture"]: row["architecture_rank"] for row in self.trials if row["kind"] == "measured"}
         return tuple(sorted(ranks, key=lambda name: (ranks[name], name)))
+
+
+def cell_of(row: Found) -> Cell:
+    """What tells a cell from another, in the order in which cells are shown."""
+    return tuple(row[name] for name in _ORDER)
+
+
+def middle_cell(cells: Iterable[Cell], mode: str) -> Cell | None:
+    """One cell to look at closely: the middle one of that mode, or of all."""
+    every = sorted(set(cells))
+    own = [cell for cell in every if cell[-1] == mode] or every
+    return own[len(own) // 2] if own else None
 
 
 def in_order(rows: Iterable[Found], *then: str) -> tuple[Found, ...]:

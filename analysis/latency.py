@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-from analysis.trials import ARCHITECTURE, CELL
+from analysis.trials import ARCHITECTURE, CELL, valid
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1.0}
 _PRECISION_BITS = 10
 SLICE_MS = 100
+SLICES_MAX = 300  # of one window: longer ones have longer slices
 
 
 def bucket_of(value: Column) -> Column:
@@ -75,7 +76,7 @@ def histograms(requests: DataFrame, latency: DataFrame) -> DataFrame:
 def quantiles(counted: DataFrame, rated: DataFrame) -> DataFrame:
     """Per cell, architecture and kind: how many, and the quantiles in nanoseconds, over all valid tries together."""
     keys = (*CELL, *ARCHITECTURE)
-    trials = rated.where("kind = 'measured' and verdict = 'valid'").select("trial_id", *keys).distinct()
+    trials = valid(rated).select("trial_id", *keys).distinct()
     # One short name for a cell and architecture is cheaper to group millions of rows by than all its columns.
     named = trials.withColumn("name", fn.min("trial_id").over(Window.partitionBy(*keys))).cache()
     short = fn.broadcast(named.select("trial_id", "name"))
@@ -95,18 +96,28 @@ def quantiles(counted: DataFrame, rated: DataFrame) -> DataFrame:
     return found.join(cells, "name").select(*keys, "kind", "n", *highest)
 
 
-def over_time(requests: DataFrame, rated: DataFrame) -> DataFrame:
-    """Per trial, role and slice of 100 ms since the window opened: messages/s."""
-    trials = rated.where("kind = 'measured' and verdict = 'valid'").select(
-        "trial_id", "role", "first_ns", "last_ns", "try", *CELL, *ARCHITECTURE
-    )
+def over_time(requests: DataFrame, rated: DataFrame, cell: str) -> DataFrame:
+    """Of one cell, per trial, role and slice since the window opened: when it is (`at_s`, its middle) and messages/s.
+
+    A slice is 100 ms, or a whole number of them where a window would have more than 300.
+    """
+    every = fn.ceil(fn.col("window_s") * 1000 / (SLICE_MS * SLICES_MAX)).cast("bigint")
+    trials = valid(rated).where(fn.col("cell") == cell).select(
+        "trial_id", "role", "first_ns", "last_ns", "try", *CELL, *ARCHITECTURE,
+        (fn.greatest(fn.lit(1).cast("bigint"), every) * (SLICE_MS * 1_000_000)).alias("slice_ns"),
+    )  # fmt: skip
     client = fn.when(fn.col("role") == "producer", "production").otherwise("consumption").alias("role")
     done = requests.where("status = 'ok' and messages > 0").select("trial_id", client, "done_ns", "messages")
-    slice_ns = SLICE_MS * 1_000_000
     placed = done.join(fn.broadcast(trials), ["trial_id", "role"]).withColumn(
-        "slice", fn.floor((fn.col("done_ns") - fn.col("first_ns")) / slice_ns)
+        "slice", fn.floor((fn.col("done_ns") - fn.col("first_ns")) / fn.col("slice_ns"))
     )
     # The last slice is cut off by the window's end: left out, its rate would be too low.
-    whole = placed.where(fn.col("first_ns") + (fn.col("slice") + 1) * fn.lit(slice_ns) <= fn.col("last_ns"))
-    rate = fn.sum("messages") * (1000 / SLICE_MS)
-    return whole.groupBy(*CELL, *ARCHITECTURE, "role", "try", "slice").agg(rate.alias("rps"))
+    whole = placed.where(fn.col("first_ns") + (fn.col("slice") + 1) * fn.col("slice_ns") <= fn.col("last_ns"))
+    slice_s = fn.col("slice_ns") / 1e9
+    return (
+        whole.groupBy(*CELL, *ARCHITECTURE, "role", "try", "slice", "slice_ns")
+        .agg(fn.sum("messages").alias("messages"))
+        .withColumn("rps", fn.col("messages") / slice_s)
+        .withColumn("at_s", (fn.col("slice") + 0.5) * slice_s)
+        .drop("messages", "slice_ns")
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,12 +10,13 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from analysis.charts import Drawn
 from analysis.drawing import canvas, legend_above, looks, number, rendered, value_axis
-from analysis.findings import ROLES, WINDOWS, Findings, Found, size_text
+from analysis.findings import ROLES, WINDOWS, Cell, Findings, Found, cell_of, middle_cell, size_text
 from analysis.latency import QUANTILES, SLICE_MS
 from analysis.tables import taxes
 
-Cell = tuple[Any, ...]
+_TAX_SHOWN_MIN = -1.0
 _SLICES_MIN = 5  # a line over fewer tells nothing
+_MARKS = 6  # on a line over time
 _PROCESSES = {
     "producer": ("#56B4E9", ""),
     "consumer": ("#009E73", ""),
@@ -31,10 +31,6 @@ def more_figures(found: Findings) -> Iterable[Drawn]:
         drawn = draw(found)
         if drawn is not None:
             yield drawn
-
-
-def _cell(row: Found) -> Cell:
-    return (row["others"], row["batch_size"], row["message_size"], row["mode"])
 
 
 def cell_text(cell: Cell) -> str:
@@ -71,13 +67,14 @@ def _taxes(found: Findings) -> Drawn | None:
     figure = _intervals(found, rows, "tax", "coordination tax: 1 - rate / rate of static", 0.0)
     for axes in figure.axes:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    caption = "Coordination tax by cell: the share of the rate of static that is lost."
+        axes.set_xlim(left=max(axes.get_xlim()[0], _TAX_SHOWN_MIN))
+    caption = "Coordination tax by cell: the share of the rate of static that is lost; intervals may leave the frame."
     return Drawn("coordination_tax", caption, *rendered(figure), wide=True)
 
 
 def _intervals(found: Findings, rows: Sequence[Found], value: str, label: str, nothing: float) -> Figure:
     """Cells down, a dot and its interval for each architecture, a panel for each role; a line where nothing differs."""
-    cells = sorted({_cell(row) for row in rows})
+    cells = sorted({cell_of(row) for row in rows})
     names = [name for name in found.architectures if any(row["architecture"] == name for row in rows)]
     styles = looks(found.architectures)
     figure, panels = canvas(8.6, 1.4 + 0.14 * len(cells) * (len(names) + 0.6), columns=2, sharex=True, sharey=True)
@@ -85,7 +82,7 @@ def _intervals(found: Findings, rows: Sequence[Found], value: str, label: str, n
         axes.axvline(nothing, color="black", linewidth=0.8)
         for place, name in enumerate(names):
             own = [row for row in rows if row["architecture"] == name and row["role"] == role]
-            y = [cells.index(_cell(row)) + (place - (len(names) - 1) / 2) * 0.72 / max(1, len(names)) for row in own]
+            y = [cells.index(cell_of(row)) + (place - (len(names) - 1) / 2) * 0.72 / max(1, len(names)) for row in own]
             ends = [[0 if row[end] is None else abs(row[value] - row[end]) for row in own] for end in ("low", "high")]
             axes.errorbar(
                 [row[value] for row in own],
@@ -110,16 +107,9 @@ def _intervals(found: Findings, rows: Sequence[Found], value: str, label: str, n
     return figure
 
 
-def _middle_cell(cells: Iterable[Cell], mode: str) -> Cell | None:
-    """One cell to look at closely: the middle one of that mode, or of all."""
-    every = sorted(set(cells))
-    own = [cell for cell in every if cell[3] == mode] or every
-    return own[len(own) // 2] if own else None
-
-
 def _latency(found: Findings) -> Drawn | None:
-    cell = _middle_cell((_cell(row) for row in found.latency), "streaming")
-    rows = [row for row in found.latency if _cell(row) == cell]
+    cell = middle_cell((cell_of(row) for row in found.latency), "streaming")
+    rows = [row for row in found.latency if cell_of(row) == cell]
     if not rows or cell is None:
         return None
     kinds = sorted({row["kind"] for row in rows}, reverse=True)
@@ -144,23 +134,26 @@ def _latency(found: Findings) -> Drawn | None:
 
 
 def _over_time(found: Findings) -> Drawn | None:
-    cell = _middle_cell((_cell(row) for row in found.over_time), "streaming")
-    rows = [row for row in found.over_time if _cell(row) == cell]
-    if cell is None or max(row["slice"] for row in rows) < _SLICES_MIN - 1:
+    rows = found.over_time
+    if not rows or max(row["slice"] for row in rows) < _SLICES_MIN - 1:
         return None
-    figure, panels = canvas(8.6, 3.4, columns=2, sharex=True, sharey=True)
+    cell = cell_of(rows[0])
+    figure, panels = canvas(8.6, 3.4, columns=2, sharey=True)
     styles = looks(found.architectures)
     for axes, role in zip(panels, ROLES, strict=True):
         for name, line in _lines_over_time([row for row in rows if row["role"] == role]):
             look = styles[name]
-            axes.plot(*line, color=look.colour, linestyle=look.line, linewidth=1, label=name)
+            every = max(1, len(line[0]) // _MARKS)
+            axes.plot(
+                *line, look.line, color=look.colour, marker=look.mark, markevery=every, ms=3, linewidth=1, label=name
+            )  # fmt: skip
         axes.set_title(role)
         axes.set_xlabel("seconds into the window")
         axes.xaxis.set_major_locator(MaxNLocator(5))
     value_axis(panels[0], [row["rps"] for row in rows])
     panels[0].set_ylabel("messages/s")
     legend_above(figure)
-    caption = f"Rate over time in slices of {SLICE_MS} ms, {cell_text(cell)}; one line a try."
+    caption = f"Rate over time in slices of {SLICE_MS} ms or more, {cell_text(cell)}; one line a try."
     return Drawn("rate_over_time", caption, *rendered(figure), wide=True)
 
 
@@ -168,20 +161,20 @@ def _lines_over_time(rows: Iterable[Found]) -> Iterable[tuple[str, tuple[list[fl
     lines: dict[tuple[str, int], tuple[list[float], list[float]]] = {}
     for row in rows:
         x, y = lines.setdefault((row["architecture"], row["try"]), ([], []))
-        x.append((row["slice"] + 0.5) * SLICE_MS / 1000)
+        x.append(row["at_s"])
         y.append(row["rps"])
     return (((name, line)) for (name, _), line in lines.items())
 
 
 def _processor(found: Findings) -> Drawn | None:
     """The same size and batch in both modes: production and consumption alone, and both together."""
-    cell = _middle_cell((_cell(row) for row in found.resources), "split")
-    rows = [row for row in found.resources if cell is not None and _cell(row)[:3] == cell[:3]]
+    cell = middle_cell((cell_of(row) for row in found.resources), "split")
+    rows = [row for row in found.resources if cell is not None and cell_of(row)[:3] == cell[:3]]
     windows = [window for window in WINDOWS if any(row["window"] == window for row in rows)]
     if not windows or cell is None:
         return None
     names = found.architectures
-    figure, panels = canvas(8.6, 1.5 + 0.42 * len(names), columns=len(windows), sharex=True, sharey=True)
+    figure, panels = canvas(8.6, 1.5 + 0.42 * len(names), columns=len(windows), sharey=True)
     for axes, window in zip(panels, windows, strict=True):
         _stacks(axes, [row for row in rows if row["window"] == window], names)
         axes.set_title("streaming" if window == "both" else window)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from analysis import costs, latency, load, paper, statistics, trials
 from analysis.errors import EngineError
-from analysis.findings import Findings, Found, in_order
+from analysis.findings import Findings, Found, cell_of, in_order, middle_cell
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +52,7 @@ def _findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
     ratios = rows_of(statistics.ratios(values.where("metric = 'rps'")))
     say("latency")
     quantiles = rows_of(latency.quantiles(latency.histograms(records.requests, records.latency), rated))
-    over_time = rows_of(latency.over_time(records.requests, rated))
+    over_time = rows_of(latency.over_time(records.requests, rated, _looked_at(by_trial)))
     say("costs")
     coordination = rows_of(costs.coordination(records.trials, rated))
     resources = rows_of(costs.resources(records.trials, rated))
@@ -78,6 +78,12 @@ def _findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
         paper_audit=audit,
         scale=tuple(load.scale(spark, place)),
     )
+
+
+def _looked_at(by_trial: Iterable[Found]) -> str:
+    """The cell whose rate over time is shown: every slice of every trial would be without bound."""
+    valid = {cell_of(row): str(row["cell"]) for row in by_trial if row["kind"] == "measured" and row["rps"] is not None}
+    return valid.get(middle_cell(valid, "streaming") or (), "")
 
 
 def rows_of(frame: DataFrame) -> list[Found]:

@@ -32,7 +32,7 @@ def cells(values: DataFrame) -> DataFrame:
     gathered = values.groupBy(*_BY, *ARCHITECTURE).agg(_in_order("value"))
     return (
         _moments(gathered)
-        .withColumn("geometric", fn.exp(_sum(fn.transform("values", lambda x: fn.ln(x))) / fn.col("n")))
+        .withColumn("geometric", fn.exp(_sum(fn.transform("values", fn.ln)) / fn.col("n")))
         .withColumn("cv", fn.when(fn.col("mean") != 0, fn.col("sd") / fn.col("mean")))
         .withColumn("low", fn.col("mean") - fn.col("half"))
         .withColumn("high", fn.col("mean") + fn.col("half"))

@@ -133,8 +133,8 @@ def _coordination(found: Findings) -> Iterable[str]:
                 f"messages, and requests waited {_range(waits)} ms for them."
             )
         elif found.coordination:
-            waits = [wait for _, wait in sums.values()]
-            alone = f"; requests waited {_range(waits)} ms for writes of its own" if waits else ""
+            own = [wait for _, wait in sums.values()]
+            alone = f"; requests waited {_range(own)} ms for writes of its own" if own else ""
             yield f"{name} made no coordination operation in the timed windows{alone}."
 
 

@@ -123,8 +123,12 @@ def _kind_of_fault() -> Column:
     return fn.when(fn.col("verdict") == "failed", "failed").otherwise("invalid")
 
 
+def valid(rated: DataFrame) -> DataFrame:
+    """The rows of measured trials that may be believed."""
+    return rated.where((fn.col("kind") == MEASURED) & (fn.col("verdict") == "valid"))
+
+
 def measured(rated: DataFrame, *metrics: str) -> DataFrame:
     """The rates that count, long: one row a trial, role and metric (`value`)."""
     values = fn.explode(fn.array(*(fn.struct(fn.lit(m).alias("metric"), fn.col(m).alias("value")) for m in metrics)))
-    valid = rated.where((fn.col("kind") == MEASURED) & (fn.col("verdict") == "valid"))
-    return valid.select(*CELL, *ARCHITECTURE, "role", "try", values.alias("v")).select("*", "v.*").drop("v")
+    return valid(rated).select(*CELL, *ARCHITECTURE, "role", "try", values.alias("v")).select("*", "v.*").drop("v")

@@ -47,6 +47,7 @@ def _times(found: Findings, rows: Sequence[Found]) -> Drawn:
     for axes, window in zip(panels, windows, strict=True):
         own = {(row["batch_size"], row["architecture"]): row for row in rows if row["window"] == window}
         _bars(axes, [own.get((batch, name)) for batch, _, name in bars])
+        _bands(axes, [batch for batch, _, _ in bars])
         axes.set_title(_title(window))
         axes.set_xlabel("time of a request, µs")
     panels[0].set_yticks(range(len(bars)), [f"batch {batch}, {name}" for batch, _, name in bars])
@@ -55,6 +56,15 @@ def _times(found: Findings, rows: Sequence[Found]) -> Drawn:
     size = size_text(rows[0]["message_size"])
     caption = f"A request's time, {size}: data path and coordination. Numbers: coordination's share."
     return Drawn("request_time", caption, *rendered(figure), wide=True)
+
+
+def _bands(axes: Axes, batches: Sequence[int]) -> None:
+    """Every second batch size on a ground of its own."""
+    for place in range(0, len(set(batches)), 2):
+        batch = sorted(set(batches))[place]
+        first = batches.index(batch)
+        axes.axhspan(first - 0.5, first + batches.count(batch) - 0.5, color="#f3f3f3", zorder=0)
+    axes.set_ylim(-0.5, len(batches) - 0.5)
 
 
 def _title(window: str) -> str:
@@ -124,4 +134,4 @@ def _price_axes(axes: Axes) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(FuncFormatter(number))
-    axes.set_xlabel("cost of a coordination request, times measured")
+    axes.set_xlabel("cost of coordination, times as measured")

@@ -102,7 +102,7 @@ def _scale(found: Findings) -> Iterable[Drawn]:
     for axes, change in zip(panels, changes, strict=True):
         for name, look in looks(names).items():
             own = sorted(_point(row, axis) for row in along if (row["architecture"], row["change"]) == (name, change))
-            source = next((row["source"] for row in along if row["architecture"] == name), "")
+            source = ", ".join(sorted({row["source"] for row in along if row["architecture"] == name}))
             x, y = zip(*own, strict=True) if own else ((), ())
             axes.plot(
                 x, y, color=look.colour, marker=look.mark, linestyle=look.line, markersize=4, label=f"{name} ({source})"
@@ -114,6 +114,7 @@ def _scale(found: Findings) -> Iterable[Drawn]:
         for one in (axes.xaxis, axes.yaxis):
             one.set_major_formatter(FuncFormatter(number))
             one.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     panels[0].set_ylabel("messages of one change")
     legend_above(figure)
     held = ", ".join(f"{value} {name}" for name, value in fixed.items())

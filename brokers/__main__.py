@@ -1,7 +1,7 @@
 """`python -m brokers CONFIG`: one broker, until SIGTERM or SIGINT.
 
-It says one line of JSON on stdout when it serves. It ends with 0 after a signal, 2 where the config is refused, 98
-where a port is in use, 1 where the disk or the coordination service fails it.
+It says one line of JSON on stdout when it serves. It ends with 0 after a signal, 2 where the config is refused or its
+folder is another broker's, 98 where a port is in use, 1 where the disk or the coordination service fails it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from brokers.broker import BrokerProcess
 from brokers.config import ConfigError, load
-from brokers.errors import PortInUse
+from brokers.errors import FolderInUse, PortInUse
 from brokers.journal import JournalFailed
 from brokers.log.errors import LogError
 from coordinators.errors import CoordinationError, InvalidRequest
@@ -46,7 +46,7 @@ def main() -> int:
         import uvloop
 
         uvloop.run(serve(load(options.config)))
-    except (ConfigError, InvalidRequest) as error:
+    except (ConfigError, InvalidRequest, FolderInUse) as error:
         return _said(error, EXIT_CONFIG_REFUSED)
     except PortInUse as error:
         return _said(error, EXIT_PORT_IN_USE)

@@ -9,3 +9,9 @@ class PortInUse(Exception):
     """Somebody else listens on the port. Definite: nothing was started."""
 
     definite: ClassVar[bool] = True
+
+
+class FolderInUse(Exception):
+    """Another broker has the data folder; two would destroy it. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True

@@ -10,7 +10,6 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.errors import BrokerlabError, UserError
@@ -66,7 +65,7 @@ class Cluster:
     ) -> None:
         self._architecture = architecture
         self._settings = settings
-        self._folder = folder
+        self._folder = folder.absolute()  # the same on other hosts
         self._logs = logs
         self._topology = topology or Loopback()  # where everybody is; it has been started, and outlives the cluster
         self._keep = keep
@@ -90,7 +89,7 @@ class Cluster:
                 return
 
     async def _start(self, ports: Sequence[int]) -> None:
-        self._remove()  # what a killed run left
+        await self._remove()  # what a killed run left
         self._folder.mkdir(parents=True, exist_ok=True)
         self._nodes = self._placed(ports)
         if self._keep:
@@ -135,7 +134,7 @@ class Cluster:
 
     async def _start_broker(self, node: Node) -> None:
         config = self._folder / f"{node.name}.json"
-        config.write_text(json.dumps(self._config(node), indent=2))
+        await self._topology.put(node.name, {config: json.dumps(self._config(node), indent=2)})
         command = self._topology.inside(node.name, [sys.executable, "-m", "brokers", str(config)])
         process = await Process.start(node.name, command, node.log, spoken_with=True)
         self._brokers[node.id] = process
@@ -188,8 +187,17 @@ class Cluster:
         return self._topology.address(node.name)
 
     def partition_folder(self, broker: int, topic: str, partition: int) -> Path:
-        """Where a broker keeps a partition (docs/log_format.md)."""
-        return next(node.data for node in self._nodes if node.id == broker) / "topics" / f"{topic}-{partition}"
+        """Where a broker keeps a partition (docs/log_format.md), on its machine."""
+        return self._node_of(broker).data / "topics" / f"{topic}-{partition}"
+
+    async def readable_partition(self, broker: int, topic: str, partition: int) -> Path:
+        """The same, or a copy of it on this machine. Raises `TopologyFailed`."""
+        name = self._node_of(broker).name
+        kept = self.partition_folder(broker, topic, partition)
+        return await self._topology.fetch(name, kept, self._folder / "fetched" / name)
+
+    def _node_of(self, broker: int) -> Node:
+        return next(node for node in self._nodes if node.id == broker)
 
     @property
     def processes(self) -> Mapping[str, tuple[str, Process]]:
@@ -199,6 +207,11 @@ class Cluster:
         if self._zookeeper is not None and self._zookeeper.process is not None:
             found["zookeeper"] = ("coordinator", self._zookeeper.process)
         return found
+
+    @property
+    def processes_here(self) -> Mapping[str, tuple[str, Process]]:
+        """Those of `processes` that run on this machine, so that their costs can be read."""
+        return {name: found for name, found in self.processes.items() if self._topology.is_here(name)}
 
     async def failed(self) -> ProcessFailed:
         """Wait until one of the processes ends, and say which and how."""
@@ -217,11 +230,11 @@ class Cluster:
             await self._zookeeper.stop()
         self._brokers = {}
         self._zookeeper = None
-        self._remove()
+        await self._remove()
 
-    def _remove(self) -> None:
+    async def _remove(self) -> None:
         if not self._keep:
-            rmtree(self._folder, ignore_errors=True)
+            await self._topology.remove(self._folder)
 
 
 class ClientFailed(BrokerlabError):

@@ -25,6 +25,7 @@ REQUEST_BYTES_MAX = 64 * 1024**2
 INTERVAL_MS_MAX = 3_600_000
 RATE_MAX = 1_000_000_000
 RTT_MS_MAX = 10_000
+HOST_CHARACTERS_MAX = 253
 MESSAGES_MAX = 10_000_000_000
 SECONDS_MAX = 86_400
 TRIES_MAX = 1_000
@@ -37,6 +38,8 @@ T = TypeVar("T")
 # Decimal digits without leading zeros, in threes where an underscore divides them. What other readers of YAML take for
 # octal (012), base 60 (1:30), a float (1e3) or a text is none of these, so a number means the same to everyone.
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,18}|[1-9][0-9]{0,2}(_[0-9]{3}){1,6}", re.ASCII)
+# Not led by a hyphen, which ssh would take for an option.
+_HOST = re.compile(rf"[A-Za-z0-9][A-Za-z0-9.-]{{0,{HOST_CHARACTERS_MAX - 1}}}", re.ASCII)
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,14})(\.[0-9]{1,9})?", re.ASCII)
 
 
@@ -145,6 +148,21 @@ def _rtt() -> Kind[Rtt]:
     return Kind(allowed, parse)
 
 
+def _host() -> Kind[str]:
+    allowed = f"a host's name or address, of up to {HOST_CHARACTERS_MAX} letters, digits, dots and hyphens"
+
+    def parse(text: str) -> str:
+        if not _HOST.fullmatch(text):
+            raise ValueError(f"it must be {allowed}")
+        return text
+
+    return Kind(allowed, parse)
+
+
+def _path() -> Kind[str]:
+    return Kind("the path of a file", str)
+
+
 def _message_sizes() -> Kind[list[int]]:
     low, high = sizes.format_size(MESSAGE_BYTES_MIN), sizes.format_size(MESSAGE_BYTES_MAX)
     allowed = f"a size from {low} to {high}, or a doubling range of them such as 8B..128KB"
@@ -171,7 +189,7 @@ CLUSTER = {
     "replication_factor": Key(whole(1, BROKERS_MAX), "1"),
     "acks": Key(choice({"0": 0, "1": 1, "all": ACKS_ALL}), "1"),
     "fsync": Key(policy("never", "always"), "never"),
-    "topology": Key(word("loopback", "namespaces"), "loopback"),
+    "topology": Key(word("loopback", "namespaces", "hosts"), "loopback"),
     "rtt_ms": Key(_rtt(), "0"),
 }
 WORKLOAD = {
@@ -211,6 +229,7 @@ UNTIL = {
     "tries_max": Key(whole(2, TRIES_MAX)),
 }
 # The processors that the processes of a role may use.
+HOSTS = {"brokers": Key(_host()), "zookeeper": Key(_host()), "ssh_config": Key(_path())}
 PIN = {role: Key(whole(0, PROCESSORS_MAX - 1)) for role in ("brokers", "coordinator", "clients")}
 
 

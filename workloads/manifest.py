@@ -34,6 +34,7 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "tries": plan.tries,  # as many as the run had when it last ended; before that, as were asked for at first
         "until": plan.until and asdict(plan.until),
         "pin": asdict(plan.pin),
+        "hosts": plan.hosts and asdict(plan.hosts),
         "commit": commit(),
         "versions": _versions(),
         "machine": machine(),

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from workloads.errors import PlanError, did_you_mean
 from workloads.keys import EXPERIMENT
 from workloads.selection import select
-from workloads.settings import Architecture, ClusterSettings, Length, Pin, Point, Until
+from workloads.settings import Architecture, ClusterSettings, Hosts, Length, Pin, Point, Until
 from workloads.spec import Profile, Spec
 
 TRIALS_MAX = 100_000  # measured ones
@@ -91,6 +91,7 @@ class Plan:
     architectures: tuple[Architecture, ...]  # in the file's order
     cells: tuple[Cell, ...]  # in the file's order
     pin: Pin
+    hosts: Hosts | None
     until: Until | None  # whether blocks behind the first `tries` are needed at all
     tries: int
     blocks: tuple[Block, ...]  # all that may be needed
@@ -116,6 +117,7 @@ class Plan:
             "tries": [block.number for block in self.blocks],
             "until": self.until and asdict(self.until),
             "pin": asdict(self.pin),
+            "hosts": self.hosts and asdict(self.hosts),
             "architectures": [asdict(each) for each in self.architectures],
             "cells": [_described(cell) for cell in self.cells],
         }
@@ -151,6 +153,7 @@ def resolve(
         architectures=selection.architectures,
         cells=selection.cells,
         pin=spec.pin,
+        hosts=spec.hosts,
         until=chosen.until,
         tries=chosen.tries,
         blocks=tuple(layout.blocks(selection.tries, selection.architectures, selection.cells)),
@@ -230,6 +233,8 @@ def _hash(spec: Spec, length: Length, architectures: Sequence[Architecture], cel
     }
     if spec.pin != Pin():
         measured["pin"] = asdict(spec.pin)
+    if any(cell.cluster.topology == "hosts" for cell in cells) and spec.hosts:
+        measured["hosts"] = asdict(spec.hosts)
     return hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -19,7 +19,7 @@ from workloads.ports import NoFreePort
 from workloads.processes import ProcessFailed
 from workloads.spent import Spent, described
 from workloads.stopping import Precision
-from workloads.topology.api import TopologyUnavailable
+from workloads.topology.api import TopologyFailed, TopologyUnavailable
 from workloads.topology.choice import topology_of
 from workloads.trial import Measured, Size, TrialRun, trial_row
 from workloads.zookeeper import ZooKeeperUnready
@@ -190,8 +190,13 @@ class Run:
         return [trial for trial in left if self._size_key(trial) not in known]
 
     def _left_of(self, leg: Leg) -> list[Trial]:
-        """The leg's trials that are not over, with the warm-ups that they need; empty if nothing but those is left."""
+        """The leg's trials that are not over, with the warm-ups that they need; empty if nothing but those is left.
+
+        A warm-up that finds a length warms as well as one that does not.
+        """
         wanted = [trial for trial in leg.trials if self._wanted(trial)]
+        if any(trial.sizes for trial in wanted):
+            wanted = [trial for trial in wanted if trial.kind != "warmup" or trial.sizes]
         return wanted if any(trial.kind != "warmup" for trial in wanted) else []
 
     def _wanted(self, trial: Trial) -> bool:
@@ -205,19 +210,20 @@ class Run:
         label = f"block-{first.block}-{leg.architecture.name}-{first.position}"
         logs = self._results.path / "logs" / label
         async with AsyncExitStack() as stack:
-            topology = topology_of(leg.cluster, *_clients_needed(trials))
+            topology = topology_of(leg.cluster, *_clients_needed(trials), self._plan.hosts)
             stack.push_async_callback(topology.stop)
             cluster = Cluster(leg.architecture, leg.cluster, self._work / label, logs, topology=topology)
             stack.push_async_callback(cluster.stop)
             try:
                 await topology.start(logs)
                 await cluster.start()
-            except (ProcessFailed, ZooKeeperUnready, NoFreePort, TopologyUnavailable) as error:
+            except (ProcessFailed, ZooKeeperUnready, NoFreePort, TopologyUnavailable, TopologyFailed) as error:
                 raise ClusterLost(f"the cluster did not start: {error}") from error
             clients = await self._clients(stack, trials, logs, topology)
             admin = load(first.cell.workload.driver).Admin(cluster.rpc_addresses, topology.proxy)
             stack.push_async_callback(admin.close)
-            for role, process in [*cluster.processes.values(), *((client.role, client.process) for client in clients)]:
+            bound = [*cluster.processes_here.values(), *((client.role, client.process) for client in clients)]
+            for role, process in bound:
                 bind(process.pid, self._plan.pin.of_role(role))
             for trial in trials:
                 outcome = await self._trial(trial, cluster, clients, admin)
@@ -252,7 +258,7 @@ class Run:
             result = await self._watched(run, cluster)
             verdict = INVALID if result.findings else VALID
             outcome = Outcome(verdict, "; ".join(result.findings), result.counts, result.requests, result.latency)
-        except (ProcessFailed, ClientFailed, DriverError, TrialTimeout) as failed:
+        except (ProcessFailed, ClientFailed, DriverError, TopologyFailed, TrialTimeout) as failed:
             outcome = Outcome(FAILED, str(failed))
         elapsed_s = monotonic() - before
         self._end(trial, size, run.measured, outcome, elapsed_s)

@@ -16,7 +16,7 @@ Commit = Literal["every_batch", "end", "interval"]
 CoordinatorName = Literal["static", "zookeeper", "dsbs"]
 Metadata = Literal["lookup", "watch"]
 Offsets = Literal["every_commit", "interval"]
-TopologyName = Literal["loopback", "namespaces"]
+TopologyName = Literal["loopback", "namespaces", "hosts"]
 
 ACKS_ALL = -1  # as the wire has it
 
@@ -114,6 +114,15 @@ class Until:
 
     ratio_interval: float  # 0.1: the interval reaches from the ratio to 1.1 times it, and as far down, or is narrower
     tries_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The machines of `topology: hosts`, by the names under which ssh, and their peers, reach them."""
+
+    brokers: tuple[str, ...]  # dealt to these in turn
+    zookeeper: str
+    ssh_config: str | None = None  # a file for ssh; None for the user's own
 
 
 @dataclass(frozen=True, slots=True)

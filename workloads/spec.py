@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from workloads.settings import Architecture, Length, Pin, Point, Until
+from workloads.settings import Architecture, Hosts, Length, Pin, Point, Until
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Spec:
     profiles: tuple[Profile, ...]
     trials: TrialSettings
     pin: Pin
+    hosts: Hosts | None
     calibration: Point  # the fixed cell that opens and closes each block
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from workloads import fields, keys
 from workloads.fields import Given
-from workloads.settings import Architecture, ClusterSettings, Length, Pin, Point, Until, WorkloadSettings
+from workloads.settings import Architecture, ClusterSettings, Hosts, Length, Pin, Point, Until, WorkloadSettings
 from workloads.sizes import format_size
 from workloads.spec import Experiment, Profile, Spec, TrialSettings
 from workloads.yaml_source import Entry, Node, Place
 
 VERSION = "1"
 CELLS_MAX = 10_000  # of all experiments of a file; at a second a trial, that many take hours a try
-SECTIONS = ("version", "cluster", "architectures", "workload", "experiments", "profiles", "trials", "pin")
+SECTIONS = ("version", "cluster", "architectures", "workload", "experiments", "profiles", "trials", "pin", "hosts")
 REQUIRED = ("version", "architectures", "experiments", "profiles")
 TRIES_OF_INTERVAL = 2
 # The results folder holds a link of this name to the newest run.
@@ -41,6 +41,9 @@ def read(document: Node, file: str) -> Spec:
         for name, entry in fields.named(entries["architectures"].value, "architectures").items()
     }
     experiments = _experiments(entries["experiments"].value, base)
+    hosts = _hosts(entries)
+    if hosts is None and any(p.cluster.topology == "hosts" for each in experiments.values() for p in each.points):
+        raise entries["experiments"].key_place.error("topology: hosts needs a section 'hosts' that names them")
     profiles = tuple(
         _profile(name, entry, architectures, experiments, trials)
         for name, entry in fields.named(entries["profiles"].value, "profiles").items()
@@ -52,6 +55,7 @@ def read(document: Node, file: str) -> Spec:
         profiles=profiles,
         trials=trials,
         pin=_pin(entries),
+        hosts=hosts,
         calibration=_calibration(base, document.place),
     )
 
@@ -109,6 +113,17 @@ def _architecture(name: str, entry: Entry) -> Architecture:
     return Architecture(name, **given)
 
 
+def _hosts(entries: Mapping[str, Entry]) -> Hosts | None:
+    if "hosts" not in entries:
+        return None
+    found = fields.section(entries["hosts"].value, "hosts", keys.HOSTS, required=("brokers", "zookeeper"))
+    return Hosts(
+        fields.distinct(keys.HOSTS["brokers"].kind, "brokers", found["brokers"].value),
+        fields.optional(keys.HOSTS, "zookeeper", found),
+        fields.optional(keys.HOSTS, "ssh_config", found),
+    )
+
+
 def _experiments(node: Node, base: _Axes) -> dict[str, Experiment]:
     experiments: dict[str, Experiment] = {}
     cells = 0
@@ -151,9 +166,9 @@ def _refuse_impossible(given: Mapping[str, Given], label: str, place: Place) -> 
             f"{value['consumers']} consumers on {value['partitions']} partitions leave some without one; "
             "add idle_consumers: true if that is meant"
         )
-    elif any(value["rtt_ms"]) and value["topology"] == "loopback":
+    elif any(value["rtt_ms"]) and value["topology"] != "namespaces":
         blame = ("rtt_ms", "topology")
-        reason = "rtt_ms needs topology: namespaces; on loopback there is nothing to delay"
+        reason = "rtt_ms needs topology: namespaces; nothing else is delayed"
     elif request > keys.REQUEST_BYTES_MAX:
         blame = ("batch_size", "message_size")
         reason = (

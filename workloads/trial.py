@@ -239,7 +239,7 @@ class TrialRun:
     async def _window(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` between two readings of every counter; what the clients write down of it comes behind them."""
         clients = {client.name: (client.role, client.process) for client in (*self._producers, *self._consumers)}
-        meter = Meter({**self._cluster.processes, **clients}, self._admin)
+        meter = Meter({**self._cluster.processes_here, **clients}, self._admin)
         await meter.begin()
         start = monotonic()
         await work()
@@ -293,7 +293,7 @@ class TrialRun:
         leaders = await self._admin.leaders(self._topic)
         out = self._work / "stored"
         folders = {
-            number: str(self._cluster.partition_folder(leader, self._topic, number))
+            number: str(await self._cluster.readable_partition(leader, self._topic, number))
             for number, leader in leaders.items()
         }
         await self._reader.tell(out=str(out.with_suffix(".npz")), partitions=folders)

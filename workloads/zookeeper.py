@@ -77,10 +77,9 @@ class ZooKeeperServer:
 
     async def start(self) -> None:
         """Raises `PortTaken` or `ProcessFailed` where it ends instead, `ZooKeeperUnready` where it does not answer."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         config = self._folder / "zoo.cfg"
-        config.write_text(_CONFIG.format(tick_ms=TICK_MS, data=self._data, host=self._host, port=self.port))
-        (self._folder / "log4j2.properties").write_text(_LOGGING)
+        settings = _CONFIG.format(tick_ms=TICK_MS, data=self._data, host=self._host, port=self.port)
+        await self._topology.put(NAME, {config: settings, self._folder / "log4j2.properties": _LOGGING})
         self.process = await Process.start(NAME, self._topology.inside(NAME, self._command(config)), self._log)
         try:
             async with asyncio.timeout(READY_WITHIN_S):

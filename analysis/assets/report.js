@@ -7,12 +7,14 @@ for (const head of document.querySelectorAll("th")) {
     for (const other of row.children) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", rising ? "ascending" : "descending");
     const column = [...row.children].indexOf(head);
-    const value = (line) => line.children[column].dataset.v ?? line.children[column].textContent;
+    const numbers = head.classList.contains("n");
+    // In a column of numbers, what is none (a dash, "invalid") stays at the end in both orders.
+    const value = (line) => line.children[column].dataset.v ?? (numbers ? null : line.children[column].textContent);
     const body = head.closest("table").tBodies[0];
     const lines = [...body.rows].sort((a, b) => {
       const [x, y] = [value(a), value(b)];
-      const numbers = x !== "" && y !== "" && !isNaN(x) && !isNaN(y);
-      return (numbers ? x - y : x.localeCompare(y)) * (rising ? 1 : -1);
+      if (x === null || y === null) return (x === null) - (y === null);
+      return (numbers ? x - y : x.localeCompare(y, "en", { numeric: true })) * (rising ? 1 : -1);
     });
     body.append(...lines);
   });

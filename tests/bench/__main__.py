@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import platform
+import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -21,7 +22,7 @@ import confluent_kafka
 from tests.bench import cells, table
 from tests.bench.run import Bench
 from tests.bench.target import Target, peer
-from tests.bench.trial import clients
+from tests.bench.trial import Clients
 from workloads.cluster import Cluster
 from workloads.drivers.grpc import Admin
 from workloads.errors import BrokerlabError
@@ -49,32 +50,45 @@ def main() -> int:
     parser.add_argument("--warm-up-s", type=float, default=20.0, metavar="S", help="of each target; default: 20")
     options = parser.parse_args()
     try:
-        asyncio.run(_bench(options, cells.chosen(options.cells)))
+        whole = asyncio.run(_bench(options, cells.chosen(options.cells)))
     except BrokerlabError as error:
         print(f"bench: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
-        return 130
-    return 0
+        return 128 + signal.SIGINT
+    except asyncio.CancelledError:
+        print("bench: told to end", file=sys.stderr)
+        return 128 + signal.SIGTERM
+    return 0 if whole else 1
 
 
-async def _bench(options: argparse.Namespace, which: Sequence[cells.Cell]) -> None:
+async def _bench(options: argparse.Namespace, which: Sequence[cells.Cell]) -> bool:
+    """Whether every trial gave a result. However it ends, what was measured is written and what was started ended."""
+    this = asyncio.current_task()
+    assert this is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
     about = _about(options)
     async with AsyncExitStack() as stack:
         work = Path(stack.enter_context(TemporaryDirectory(prefix="brokerlab-bench-")))
         targets = [await _ours(stack, work)]
         if options.peer:
             targets.append(peer(options.peer, cells.REQUEST_BYTES_MAX))
-        who = await stack.enter_async_context(clients(work / "logs"))
+        who = Clients(work / "logs")
+        stack.push_async_callback(who.stop)
+        await who.start()
         bench = Bench(targets, who, options.seconds)
         await bench.warm_up(options.warm_up_s)
         for target in targets:
             target.reset_memory()
-        records = await bench.run(which, options.repetitions)
-        memory = {target.name: target.memory_bytes_max() for target in targets}
-    about |= {"load_after": os.getloadavg()[0], "memory_bytes_max": memory}
-    _write(about, records)
+        try:
+            await bench.run(which, options.repetitions)
+        finally:
+            about |= {"load_after": os.getloadavg()[0], "failed": bench.failed}
+            about["memory_bytes_max"] = {target.name: target.memory_bytes_max() for target in targets}
+            if bench.records:
+                _write(about, bench.records)
+    return not bench.failed
 
 
 def _about(options: argparse.Namespace) -> dict[str, Any]:
@@ -125,6 +139,8 @@ def _header(about: dict[str, Any]) -> str:
         f"{about['load_after']:.1f} after; Python {versions['Python']}, librdkafka {versions['librdkafka']}, uvloop "
         f"{versions['uvloop']}; {about['repetitions']} repetitions, windows of {about['seconds']:g} s or "
         f"more; highest resident memory of the brokers: {memory}.\n\n"
+        + "".join(f"- failed: {failure}\n" for failure in about["failed"])
+        + ("\n" if about["failed"] else "")
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from tests.bench.cells import Cell
 from tests.bench.target import PARTITIONS
 from tests.bench.trial import Length, Trial
+from workloads.errors import BrokerlabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ SIZING_S: Final = 0.3
 WARM_UP_CELLS: Final = (Cell(32, 1), Cell(1024, 20))
 # A trial whose windows came out too short is done again, longer; so often at most.
 TRIES_MAX: Final = 4
+FAILURES_MAX: Final = 5
 SPARE: Final = 1.25  # over what the rates so far ask for, so that a faster moment does not fall short
 # Of one topic; a machine's page cache is not endless.
 TOPIC_BYTES_MAX: Final = 6 * 1024**3
@@ -60,8 +62,16 @@ class Sizes:
         return known == most
 
 
+class TooManyFailures(BrokerlabError):
+    """Trials fail one after the other: something is broken, and going on would measure nothing."""
+
+
 class Bench:
+    """`records` is what was measured so far, `failed` says which trials came to nothing, and why."""
+
     def __init__(self, targets: Sequence[Target], who: Clients, seconds: float) -> None:
+        self.records: list[Record] = []
+        self.failed: list[str] = []
         self._targets = targets
         self._who = who
         self._sizes = Sizes(seconds)
@@ -75,16 +85,26 @@ class Bench:
                 length = Length(None, seconds / len(WARM_UP_CELLS))
                 await Trial(target, self._who, cell, self._topic(), length).both()
 
-    async def run(self, cells: Sequence[Cell], repetitions: int) -> list[Record]:
-        records: list[Record] = []
+    async def run(self, cells: Sequence[Cell], repetitions: int) -> None:
+        """Raises `TooManyFailures`; a trial that fails is noted, and the others go on."""
         for repetition in range(repetitions):
             for cell in cells:
                 for kind in KINDS:
                     for target in self._in_turn(repetition):
-                        windows = await self._long_enough(target, cell, kind)
-                        records += (Record(target.name, cell, repetition, window) for window in windows)
+                        try:
+                            windows = await self._long_enough(target, cell, kind)
+                        except BrokerlabError as error:
+                            await self._note(f"{repetition + 1}  {target.name} {cell.name} {kind}: {error}")
+                            continue
+                        self.records += (Record(target.name, cell, repetition, window) for window in windows)
                         _say(repetition, target, cell, windows)
-        return records
+
+    async def _note(self, failure: str) -> None:
+        print(f"failed: {failure}", flush=True)
+        self.failed.append(failure)
+        if len(self.failed) >= FAILURES_MAX:
+            raise TooManyFailures(f"{len(self.failed)} trials failed, the last: {failure}")
+        await self._who.start()
 
     def _in_turn(self, repetition: int) -> Iterator[Target]:
         """Each repetition begins with another one, so that no target always follows the same."""

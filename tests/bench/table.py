@@ -59,19 +59,23 @@ class Row:
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
-    """A row for each cell and mode, in the order of the records' cells."""
+    """A row for each cell and mode that was measured, in the order of the records' cells."""
     cells = list(dict.fromkeys(record.cell for record in records))
-    return [_row(cell, mode, records) for cell in cells for mode in MODES]
+    found = [_row(cell, mode, records) for cell in cells for mode in MODES]
+    return [row for row in found if row is not None]
 
 
-def _row(cell: Cell, mode: Mode, records: Sequence[Record]) -> Row:
+def _row(cell: Cell, mode: Mode, records: Sequence[Record]) -> Row | None:
     found = [record for record in records if record.cell == cell and record.window.mode == mode]
     ours = [record for record in found if record.target == OURS]
     theirs = {record.repetition: record for record in found if record.target != OURS}
-    if not theirs:
+    if not ours:
+        return None
+    pairs = [(mine, theirs[mine.repetition]) for mine in ours if mine.repetition in theirs]
+    if not pairs:
         return Row(cell, mode, _side(ours), None, None)
-    ratios = [mine.window.rate / theirs[mine.repetition].window.rate for mine in ours]
-    return Row(cell, mode, _side(ours), _side(list(theirs.values())), Spread.of(ratios))
+    ratios = Spread.of([mine.window.rate / its.window.rate for mine, its in pairs])
+    return Row(cell, mode, _side(ours), _side(list(theirs.values())), ratios)
 
 
 def _side(records: Sequence[Record]) -> Side:

@@ -84,3 +84,11 @@ def test_windows_that_came_out_too_short_make_the_next_longer() -> None:
     assert not sizes.learn("brokerlab", CELL, "both", [window(4000, seconds=0.3)])
     assert sizes.length("brokerlab", CELL, "both").messages == 5040
     assert sizes.learn("brokerlab", CELL, "both", [window(4000, seconds=1.2)])
+
+
+def test_a_trial_that_failed_leaves_the_others_in_the_table() -> None:
+    """Repetition 1 of the peer is missing, and of ours one mode everywhere."""
+    ours = [record for record in records("brokerlab", [100, 200]) if record.window.mode != "both"]
+    found = rows([*ours, *records("peer", [50])])
+    assert [row.mode for row in found] == ["produce", "consume"]
+    assert [row.ratio for row in found] == [Spread.of([2.0])] * 2

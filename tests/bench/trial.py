@@ -58,23 +58,28 @@ class Window:
 class Clients:
     """A producer's and a consumer's process, which serve one trial after the other."""
 
-    def __init__(self, producer: Client, consumer: Client) -> None:
-        self.producer = producer
-        self.consumer = consumer
+    producer: Client
+    consumer: Client
 
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._running: list[Client] = []
 
-@asynccontextmanager
-async def clients(logs: Path) -> AsyncIterator[Clients]:
-    command = [sys.executable, "-m", "tests.bench.client"]
-    started = []
-    try:
-        for role in ("producer", "consumer"):
-            process = await Process.start(role, command, logs / f"{role}.log", spoken_with=True)
-            started.append(Client(role, role, process))
-        yield Clients(*started)
-    finally:
-        for client in started:
-            await client.process.stop()
+    async def start(self) -> None:
+        """Anew if need be: who was in a trial that failed may still be in the middle of it."""
+        await self.stop()
+        self.producer = await self._started("producer")
+        self.consumer = await self._started("consumer")
+
+    async def _started(self, role: str) -> Client:
+        command = [sys.executable, "-m", "tests.bench.client"]
+        process = await Process.start(role, command, self._logs / f"{role}.log", spoken_with=True)
+        self._running.append(Client(role, role, process))
+        return self._running[-1]
+
+    async def stop(self) -> None:
+        while self._running:
+            await self._running.pop().process.stop()
 
 
 class Trial:
@@ -87,25 +92,32 @@ class Trial:
 
     async def split(self) -> list[Window]:
         """Produce alone, then consume alone what was produced."""
-        await self._target.create_topic(self._topic)
-        await self._who.producer.tell(produce=asdict(self._produce_job()))
-        await self._who.producer.hear("ready")
-        produced = await self._measured("produce", [self._who.producer])
-        await self._join()
-        await self._who.consumer.tell(targets=await self._target.end_offsets(self._topic))
-        consumed = await self._measured("consume", [self._who.consumer])
-        await self._target.delete_topic(self._topic)
+        async with self._topic_made():
+            await self._who.producer.tell(produce=asdict(self._produce_job()))
+            await self._who.producer.hear("ready")
+            produced = await self._measured("produce", [self._who.producer])
+            await self._join()
+            await self._who.consumer.tell(targets=await self._target.end_offsets(self._topic))
+            consumed = await self._measured("consume", [self._who.consumer])
         return [produced, consumed]
 
     async def both(self) -> list[Window]:
         """Consume while producing; the window ends with the last message received."""
-        await self._target.create_topic(self._topic)
-        await self._join()
-        await self._who.producer.tell(produce=asdict(self._produce_job()))
-        await self._who.producer.hear("ready")
-        window = await self._measured("both", [self._who.consumer, self._who.producer])
-        await self._target.delete_topic(self._topic)
+        async with self._topic_made():
+            await self._join()
+            await self._who.producer.tell(produce=asdict(self._produce_job()))
+            await self._who.producer.hear("ready")
+            window = await self._measured("both", [self._who.consumer, self._who.producer])
         return [window]
+
+    @asynccontextmanager
+    async def _topic_made(self) -> AsyncIterator[None]:
+        """A topic for the trial, which goes with it, because what it holds may be large."""
+        await self._target.create_topic(self._topic)
+        try:
+            yield
+        finally:
+            await self._target.delete_topic(self._topic)
 
     async def _join(self) -> None:
         await self._who.consumer.tell(consume=asdict(self._consume_job()))

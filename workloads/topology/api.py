@@ -7,12 +7,13 @@ address that the others use, says how a command is started there, and lets the r
 from __future__ import annotations
 
 import asyncio
+from shutil import rmtree
 from typing import TYPE_CHECKING, Final, Protocol
 
-from workloads.errors import UserError
+from workloads.errors import BrokerlabError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from workloads.processes import Process
@@ -22,6 +23,10 @@ LOOPBACK: Final = "127.0.0.1"
 
 class TopologyUnavailable(UserError):
     """This machine cannot have the topology; the message says what is missing."""
+
+
+class TopologyFailed(BrokerlabError):
+    """A place could not be reached though it could be before. Indefinite: what was asked for may have been done."""
 
 
 class Topology(Protocol):
@@ -39,6 +44,9 @@ class Topology(Protocol):
     def inside(self, place: str, command: Sequence[str]) -> list[str]:
         """The command that becomes `command` in that place, as the same process."""
 
+    def is_here(self, place: str) -> bool:
+        """Whether the process of a place runs on the runner's machine, where its costs can be read."""
+
     @property
     def proxy(self) -> str | None:
         """An HTTP proxy through which the runner reaches every place, where it cannot do so by itself."""
@@ -50,8 +58,35 @@ class Topology(Protocol):
     async def connect(self, place: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """From the runner to a server in a place. Raises `OSError`."""
 
+    async def put(self, place: str, files: Mapping[Path, str]) -> None:
+        """Write texts to files that the process of a place will read. Raises `TopologyFailed`."""
 
-class Loopback:
+    async def fetch(self, place: str, folder: Path, into: Path) -> Path:
+        """Where the runner can read a folder of a place: there, or a copy in `into`. Raises `TopologyFailed`."""
+
+    async def remove(self, folder: Path) -> None:
+        """Remove a folder everywhere, with what is in it."""
+
+
+class OneMachine:
+    """What topologies have in common that are all on the runner's machine."""
+
+    def is_here(self, place: str) -> bool:
+        return True
+
+    async def put(self, place: str, files: Mapping[Path, str]) -> None:
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    async def fetch(self, place: str, folder: Path, into: Path) -> Path:
+        return folder
+
+    async def remove(self, folder: Path) -> None:
+        rmtree(folder, ignore_errors=True)
+
+
+class Loopback(OneMachine):
     """All in the machine's own network: nothing lies between anybody."""
 
     @property

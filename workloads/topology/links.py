@@ -64,12 +64,16 @@ class Links:
         """Raises `OSError`, and `subprocess.CalledProcessError` with what `ip` said."""
         self._line = DelayLine()
         self._devices: dict[str, int] = {}  # address of a place with far peers -> its device
+        home = kernel.namespace("net")
         self.user = _be_allowed()
         hub = kernel.namespace("net")
         _ip("link add hub type bridge", "link set hub up")
         self.namespaces = {place.name: self._made(number, place, hub) for number, place in enumerate(places)}
         kernel.enter(hub)
         _ip(*(line for n in range(len(places)) for line in (f"link set p{n} master hub", f"link set p{n} up")))
+        if self.user is None:  # else there is no way back, nor a need: where its counters are read is all it changes
+            kernel.enter(home)
+        os.close(home)
         self._ways = {
             self._devices[place.address]: {
                 socket.inet_aton(peer): _Way(self._devices[peer], one_way_ns) for peer, one_way_ns in place.far.items()

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.processes import Process, ProcessFailed
-from workloads.topology.api import LOOPBACK, TopologyUnavailable
+from workloads.topology.api import LOOPBACK, OneMachine, TopologyUnavailable
 from workloads.topology.places import RUNNER, placed
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UP_WITHIN_S: Final = 30.0
 
 
-class Namespaces:
+class Namespaces(OneMachine):
     """A topology (`workloads.topology.api`) by two processes: the links, and the door for the runner.
 
     Both are tethered to this process, and the namespaces are theirs and those of the processes inside. So they go with

@@ -131,7 +131,7 @@ def test_a_second_broker_on_the_same_data_is_refused_and_the_first_is_unharmed(
     create(broker)
     produce(broker, b"one")
     second = RunningBroker(tmp_path / "second", data_dir=str(broker.data))
-    assert second.spawn().wait() == 1
+    assert second.spawn().wait() == 2
     assert f"another process has {broker.data}" in second.log
     second.stop()
     produce(broker, b"two")

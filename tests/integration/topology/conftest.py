@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.unit.workloads.plans import plan
+from tests.integration.topology import ssh_server
+from workloads.settings import ClusterSettings
 from workloads.topology.api import TopologyUnavailable
 from workloads.topology.choice import refuse_unavailable
 
-APART = plan(
-    experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: split, topology: namespaces}}",
+APART = ClusterSettings(
+    brokers=1, partitions=1, replication_factor=1, acks=1, fsync="never", fsync_interval_ms=None, topology="namespaces"
 )
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def namespaces() -> None:
     try:
-        asyncio.run(refuse_unavailable([APART.cells[0].cluster]))
+        asyncio.run(refuse_unavailable([APART]))
     except TopologyUnavailable as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def ssh_config(tmp_path: Path) -> Iterator[Path]:
+    """The configuration with which ssh reaches a real server on this machine."""
+    if ssh_server.found() is None:
+        pytest.skip("sshd is not there; it comes with openssh-server")
+    folder = tmp_path / "sshd"
+    folder.mkdir()
+    with ssh_server.serving(folder) as config:
+        yield config

@@ -249,17 +249,29 @@ async def test_5_a_broker_waits_for_the_ghost_of_another_that_had_its_id(server:
         assert after.view().brokers == {1: replacement}
 
 
+@pytest.mark.parametrize("defence", ["view", "heartbeat"])
 @asynchronous
-async def test_5_a_broker_whose_registration_is_taken_away_leads_nothing_until_it_is_back(server: Server) -> None:
-    """Defence: a heartbeat reads the registration, and a view without oneself ends the lease."""
+async def test_5_a_broker_whose_registration_is_taken_away_leads_nothing_until_it_is_back(
+    server: Server, defence: str
+) -> None:
+    """Defences: a view without oneself ends the lease; a heartbeat reads the registration, for watches can be lost.
+    Each alone suffices."""
     async with group(server.address) as brokers:
         leader = await brokers.start(1)
         await leader.create_topic("orders", 1, 1)
+        if defence == "heartbeat":
+            leader._session._on_watch = lambda path: None
+        else:
+            leader._registration.present = _always  # type: ignore[method-assign]
         meddler = await brokers.session()
         await meddler.commit("test", Delete(brokers.tree.broker(1)))
         await refused(leader)
         await eventually(lambda: leading(leader))
         assert await meddler.get("test", brokers.tree.broker(1)) is not None
+
+
+async def _always() -> bool:
+    return True
 
 
 # --- 6: watches are lost ---------------------------------------------------------------------------------------------

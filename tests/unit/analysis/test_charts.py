@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from analysis import charts, drawing, more_charts, publish
+from analysis import charts, drawing, more_charts, publish, why_charts, wide_charts
 from analysis.findings import Findings
 
 pytestmark = pytest.mark.java
@@ -20,13 +20,14 @@ def named(drawn: list[charts.Drawn]) -> dict[str, charts.Drawn]:
 def test_every_figure_of_the_paper_is_drawn(named: dict[str, charts.Drawn]) -> None:
     assert set(named) >= ALL
     more = {"ratio_by_cell", "coordination_tax", "latency", "processor_time"}
-    assert set(named) - ALL == more  # the windows are too short for a rate over time
+    more |= {"request_time", "what_if", "heatmap_size_batch"}
+    assert set(named) - ALL == more  # the windows are too short for a rate over time, and nothing says what scale costs
 
 
 @pytest.fixture
 def _unrendered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw, but make no files: a second for every few figures."""
-    for module in ("charts", "more_charts"):
+    for module in ("charts", "more_charts", "why_charts", "wide_charts"):
         monkeypatch.setattr(f"analysis.{module}.rendered", lambda figure: (b"", b""))
 
 
@@ -63,7 +64,15 @@ def test_figure_without_data_is_not_drawn(found: Findings) -> None:
     split = dataclasses.replace(found, cells=tuple(row for row in found.cells if row["mode"] == "split"))
     assert {one.name for one in charts.paper_figures(split)} == {f"figure_{n:02}" for n in range(1, 13, 2)}
     nothing = dataclasses.replace(
-        found, trials=(), cells=(), ratios=(), latency=(), over_time=(), coordination=(), resources=(), batches=()
+        found,
+        trials=(),
+        cells=(),
+        ratios=(),
+        latency=(),
+        over_time=(),
+        coordination=(),
+        resources=(),
+        batches=(),
     )
     assert publish.draw(nothing) == []
 
@@ -98,9 +107,42 @@ def test_every_architecture_looks_different_and_always_the_same() -> None:
 def test_rate_over_time_is_drawn_for_windows_that_have_time(found: Findings) -> None:
     cell = {name: found.cells[0][name] for name in ("cell", "others", "message_size", "batch_size", "mode")}
     rows = [
-        {**cell, "architecture": "dsbs", "architecture_rank": 1, "role": role, "try": 1, "slice": n, "rps": 1e5 + n}
+        {
+            **cell,
+            "architecture": "dsbs",
+            "architecture_rank": 1,
+            "role": role,
+            "try": 1,
+            "slice": n,
+            "rps": 1e5 + n,
+            "at_s": n / 10,
+        }
         for role in ("production", "consumption")
         for n in range(5)
     ]
     names = {one.name for one in more_charts.more_figures(dataclasses.replace(found, over_time=tuple(rows)))}
     assert "rate_over_time" in names
+
+
+@pytest.mark.usefixtures("_unrendered")
+def test_cost_against_scale_is_drawn_over_the_axis_that_varies_most(found: Findings) -> None:
+    rows = tuple(
+        {"architecture": name, "source": "rule", "change": change, "brokers": brokers, "topics": 10, "groups": 10,
+         "messages": brokers * 7}
+        for name in ("dsbs", "zookeeper")
+        for change in ("topic created", "broker dies")
+        for brokers in (3, 5, 10)
+    )  # fmt: skip
+    drawn = {one.name: one for one in wide_charts.wide_figures(dataclasses.replace(found, scale=rows))}
+    assert "by number of brokers (10 topics, 10 groups)" in drawn["cost_against_scale"].caption
+
+
+@pytest.mark.usefixtures("_unrendered")
+def test_one_architecture_alone_has_no_figure_of_ratios(found: Findings) -> None:
+    alone = dataclasses.replace(
+        found,
+        trials=tuple(row for row in found.trials if row["architecture"] == "dsbs"),
+        cells=tuple(row for row in found.cells if row["architecture"] == "dsbs"),
+        ratios=(),
+    )
+    assert [*why_charts.why_figures(alone), *wide_charts.wide_figures(alone)] == []

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import costs, load
+from analysis import costs, load, trials
 from analysis.findings import Findings
 from tests import made_records
 from tests.made_records import MadeTrial
@@ -25,13 +25,23 @@ def test_coordination_is_counted_for_a_thousand_messages(found: Findings) -> Non
         assert (row["operations"], row["bytes"], row["wait_ms"]) == pytest.approx(expected)
 
 
+def test_wait_without_a_message_is_coordination_too(spark: SparkSession, tmp_path: Path) -> None:
+    own = {"node": "broker-1", "window": "production", "operation": "commit", "count": 0, "bytes": 0, "wait_s": 0.03}
+    made = [MadeTrial("dsbs", columns={"coordination": [own]})]
+    records = load.load(spark, made_records.write(tmp_path, made))
+    (row,) = costs.coordination(records.trials, trials.rates(records.trials, records.requests)).collect()
+    assert (row.operation, row.operations, row.wait_ms) == ("commit", 0, pytest.approx(1.0))
+
+
 def test_architecture_that_does_not_coordinate_has_no_row(found: Findings) -> None:
     assert "static" not in {row["architecture"] for row in found.coordination}
 
 
 def test_processor_time_is_microseconds_a_message_by_window(found: Findings) -> None:
     rows = {
-        (row["window"], row["process"]): row["cpu_us_per_message"] for row in found.resources if row["batch_size"] == 1
+        (row["window"], row["process"]): row["cpu_us_per_message"]
+        for row in found.resources
+        if (row["batch_size"], row["architecture"]) == (1, "static")
     }
     expected = {"producer": 4.0, "consumer": 4.0, "broker": 1.0}
     assert rows == pytest.approx({
@@ -40,6 +50,19 @@ def test_processor_time_is_microseconds_a_message_by_window(found: Findings) -> 
         **{("both", process): expected[process] for process in ("producer", "consumer", "broker")},
     })  # fmt: skip
     assert {row["rss_max_mb"] for row in found.resources} == {64}
+
+
+def test_what_a_process_does_not_count_stays_empty(found: Findings) -> None:
+    rows = {row["process"]: row for row in found.resources if row["architecture"] == "zookeeper"}
+    assert (rows["producer"]["coordination_cpu_us_per_message"], rows["producer"]["gc_pause_us_per_message"]) == (
+        None,
+        None,
+    )
+    assert rows["coordinator"]["sent_bytes_per_message"] is None
+    assert rows["coordinator"]["gc_pause_us_per_message"] == pytest.approx(10_000 / 30_000)
+    assert rows["broker"]["sent_bytes_per_message"] == rows["broker"]["message_size"]
+    operations = 2 / rows["broker"]["batch_size"]
+    assert rows["broker"]["coordination_cpu_us_per_message"] == pytest.approx(120 * operations)
 
 
 def test_busiest_process_is_in_cores(found: Findings) -> None:

@@ -78,10 +78,27 @@ def test_every_request_of_a_slice_counts_and_a_failed_one_does_not(spark: SparkS
 
 
 def test_rate_over_time_leaves_out_the_slice_that_the_end_cuts(spark: SparkSession, tmp_path: Path) -> None:
-    made = MadeTrial("dsbs", production_s=0.35, consumption_s=30.05, rows=70, messages=70_000)
-    records = load.load(spark, made_records.write(tmp_path, [made]))
-    rows = latency.over_time(records.requests, trials.rates(records.trials, records.requests)).collect()
-    slices = {row.slice: row.rps for row in rows if row.role == "production"}
-    assert sorted(slices) == [0, 1, 2]
+    made = MadeTrial("dsbs", production_s=0.35, consumption_s=29.95, rows=70, messages=70_000)
+    other = MadeTrial("dsbs", production_s=0.35, batch_size=1)
+    records = load.load(spark, made_records.write(tmp_path, [made, other]))
+    rated = trials.rates(records.trials, records.requests)
+    rows = latency.over_time(records.requests, rated, made.cell).collect()
+    assert {row.cell for row in rows} == {made.cell}
+    slices = {row.at_s: row.rps for row in rows if row.role == "production"}
+    assert sorted(slices) == pytest.approx([0.05, 0.15, 0.25])
     assert all(rate == pytest.approx(200_000, rel=0.1) for rate in slices.values())
     assert 290 < max(row.slice for row in rows if row.role == "consumption") < 300
+
+
+def test_long_windows_have_longer_slices_so_that_their_number_is_bounded(spark: SparkSession, tmp_path: Path) -> None:
+    """An hour, too: nanoseconds of more than 2.1 s do not fit 32 bits, and a slice's length is one of them."""
+    made = MadeTrial("dsbs", production_s=3600, consumption_s=30.05, rows=7_200, messages=72_000)
+    records = load.load(spark, made_records.write(tmp_path, [made]))
+    rated = trials.rates(records.trials, records.requests)
+    rows = latency.over_time(records.requests, rated, made.cell).collect()
+    of = {
+        role: sorted((row.at_s, row.rps) for row in rows if row.role == role) for role in ("production", "consumption")
+    }
+    assert (len(of["production"]), len(of["consumption"])) == (latency.SLICES_MAX, 150)
+    assert of["production"][0] == (pytest.approx(6), pytest.approx(20, rel=0.1))
+    assert of["consumption"][0][0] == pytest.approx(0.1)

@@ -162,6 +162,67 @@ def test_every_pair_is_compared_once_and_the_control_is_always_the_base(ratios: 
     ]
 
 
+def run_of(spark: SparkSession, rates: Mapping[str, Tries], axes: str = "") -> DataFrame:
+    """One cell of a run that calls it by a name of its own."""
+    rows = [
+        (f"cell of {len(rates)}", axes, 8, 20, "split", name, rank, "production", number, "rps", float(value))
+        for rank, (name, own) in enumerate(rates.items())
+        for number, value in own.items()
+    ]
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+FIRST = {"zookeeper": noisy(100, 3, seed=6), "dsbs": noisy(180, 3, seed=7)}
+SECOND = {"static": noisy(300, 5, seed=8), "zookeeper": noisy(104, 5, seed=9), "dsbs": noisy(290, 5, seed=10)}
+
+
+def welch(first: Tries, second: Tries) -> tuple[float, float, float]:
+    """Ratio and interval from SciPy, at the whole number of degrees of freedom below Welch's."""
+    logs = [[math.log(value) for value in run.values()] for run in (first, second)]
+    found = stats.ttest_ind(logs[1], logs[0], equal_var=False)
+    error = (np.mean(logs[1]) - np.mean(logs[0])) / found.statistic
+    half = stats.t.ppf(0.975, math.floor(found.df)) * error
+    middle = np.mean(logs[1]) - np.mean(logs[0])
+    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+
+
+def test_rates_of_two_runs_are_compared_by_welchs_t(spark: SparkSession) -> None:
+    first, second = run_of(spark, FIRST), run_of(spark, SECOND)
+    rows = {
+        row.architecture: row for row in statistics.rates_between(statistics.ranked_as(first, second), second).collect()
+    }
+    assert set(rows) == {"zookeeper", "dsbs"}
+    for name, row in rows.items():
+        assert (row.ratio, row.low, row.high) == pytest.approx(welch(FIRST[name], SECOND[name]), rel=1e-9)
+        assert (row.n_first, row.n_second) == (3, 5)
+        assert row.first == pytest.approx(stats.gmean(list(FIRST[name].values())))
+    assert rows["dsbs"].verdict == "faster"
+
+
+def test_ratios_of_two_runs_keep_each_runs_own_verdict(spark: SparkSession) -> None:
+    first, second = run_of(spark, FIRST), run_of(spark, SECOND)
+    (row,) = statistics.ratios_between(statistics.ranked_as(first, second), second).collect()
+    ratios = [{n: run["dsbs"][n] / run["zookeeper"][n] for n in run["dsbs"]} for run in (FIRST, SECOND)]
+    assert (row.architecture, row.against, row.verdict_first, row.verdict_second) == (
+        "dsbs",
+        "zookeeper",
+        *["faster"] * 2,
+    )
+    assert (row.ratio, row.low, row.high) == pytest.approx(welch(*ratios), rel=1e-9)
+
+
+def test_one_try_or_no_spread_of_a_run_is_no_division_by_zero(spark: SparkSession) -> None:
+    still, once = run_of(spark, {"dsbs": tries(7, 7)}), run_of(spark, {"dsbs": tries(7)})
+    (row,) = statistics.rates_between(still, still).collect()
+    assert (row.ratio, row.low, row.high, row.verdict) == (1.0, 1.0, 1.0, "not distinguishable")
+    (row,) = statistics.rates_between(still, once).collect()
+    assert (row.ratio, row.low, row.high, row.verdict) == (1.0, None, None, "one try")
+
+
+def test_cells_with_other_axes_are_not_the_same_cell(spark: SparkSession) -> None:
+    assert statistics.rates_between(run_of(spark, FIRST), run_of(spark, FIRST, axes="brokers=5")).collect() == []
+
+
 def test_nothing_valid_gives_no_row(values: DataFrame) -> None:
     assert statistics.cells(values.where("false")).collect() == []
     assert statistics.ratios(values.where("false")).collect() == []

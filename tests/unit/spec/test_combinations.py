@@ -199,7 +199,28 @@ def test_cells_are_counted_over_all_experiments() -> None:
             "[]",
             "architectures is an empty list",
         ),
-        ("{experiments: batch-size, tries: 1, messages: 99, until: 1}", "until", "unknown key 'until' in profile 'p'"),
+        ("{experiments: batch-size, tries: 1, messages: 99, untill: 1}", "untill", "did you mean 'until'?"),
+        ("{experiments: batch-size, tries: 2, messages: 99, until: 1}", "1}", "until must be a mapping"),
+        (
+            "{experiments: batch-size, tries: 2, messages: 99, until: {ratio_interval: 10%}}",
+            "{ratio",
+            "until lacks the key 'tries_max'",
+        ),
+        (
+            "{experiments: batch-size, tries: 2, messages: 99, until: {ratio_interval: 0.1, tries_max: 9}}",
+            "0.1",
+            "ratio_interval cannot be '0.1': it must be a percentage from 0.1% to 100%, such as 10%",
+        ),
+        (
+            "{experiments: batch-size, tries: 1, messages: 99, until: {ratio_interval: 10%, tries_max: 9}}",
+            "1, messages",
+            "one try has no interval; with until, tries must be 2 or more",
+        ),
+        (
+            "{experiments: batch-size, tries: 9, messages: 99, until: {ratio_interval: 10%, tries_max: 8}}",
+            "8}",
+            "tries_max 8 is less than tries 9",
+        ),
         ("{experiments: batch-size, tries: 1, messages: 99, timeout_s: 1}", "1}", "timeout_s cannot be '1'"),
     ],
 )

@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from tests.unit.spec.files import EXPERIMENTS, FILE, experiment, spec, text
+from tests.unit.spec.files import EXPERIMENTS, FILE, experiment, refusal, spec, text
 from workloads.errors import PlanError
 from workloads.plan import Leg, Plan, Trial, resolve
-from workloads.settings import Length
+from workloads.settings import Length, Pin, Until
 
 ARCHITECTURE_NAMES = ["zookeeper", "zookeeper-watch", "dsbs", "static"]
 
@@ -261,6 +261,7 @@ DIFFERENT = {
     "an architecture less": text().replace("  dsbs: {coordinator: dsbs}\n", ""),
     "the name of an architecture": text().replace("  dsbs:", "  dsbs-2:"),
     "a cell more": text().replace("[8B, 32B]", "[8B, 32B, 64B]"),
+    "processors that roles are bound to": text() + "pin: {brokers: 0}\n",
     "the name of an experiment": text().replace("message-size", "message-sizes"),
 }
 
@@ -273,6 +274,56 @@ def test_the_hash_stays_where_what_is_measured_stays(change: str) -> None:
 @pytest.mark.parametrize("change", DIFFERENT)
 def test_the_hash_changes_with_what_is_measured(change: str) -> None:
     assert resolve(spec(DIFFERENT[change]), "paper").spec_hash != resolve(spec(text()), "paper").spec_hash
+
+
+UNTIL = text(
+    profiles="profiles: {paper: {experiments: message-size, messages: 300, tries: 2, "
+    "until: {ratio_interval: 10%, tries_max: 5}}}"
+)
+
+
+def test_with_until_all_blocks_that_may_be_needed_are_planned_and_only_the_tries_are_sure() -> None:
+    plan = resolve(spec(UNTIL), "paper")
+    assert plan.until == Until(ratio_interval=0.1, tries_max=5)
+    assert [block.number for block in plan.blocks] == [1, 2, 3, 4, 5]
+    assert {trial.block for trial in plan.trials if plan.is_sure(trial)} == {1, 2}
+
+
+def test_until_changes_nothing_that_is_measured() -> None:
+    until, plain = resolve(spec(UNTIL), "paper"), resolve(spec(UNTIL), "paper", tries=2)
+    assert plain.until is None
+    assert until.spec_hash == plain.spec_hash
+    assert plain.trials == tuple(trial for trial in until.trials if trial.block <= 2)
+
+
+def test_tries_of_the_command_line_are_added_behind_those_that_were_there() -> None:
+    three, five = resolve(spec(text()), "steady"), resolve(spec(text()), "steady", tries=5)
+    assert three.spec_hash == five.spec_hash
+    assert five.trials[: len(three.trials)] == three.trials
+    assert all(map(five.is_sure, five.trials))
+
+
+def test_roles_may_be_bound_to_processors() -> None:
+    pin = resolve(spec(text() + "pin: {brokers: [0, 2], clients: 1}\n"), "steady").pin
+    assert pin == Pin(brokers=(0, 2), coordinator=(), clients=(1,))
+    found = {role: pin.of_role(role) for role in ("broker", "coordinator", "producer", "consumer", "reader", "network")}
+    assert found == {
+        "broker": (0, 2), "coordinator": (), "producer": (1,), "consumer": (1,), "reader": (), "network": (),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pin", "message"),
+    [
+        ("{brokers: [0, 0]}", "brokers has 0 twice"),
+        ("{brokers: []}", "brokers is an empty list"),
+        ("{broker: 0}", "unknown key 'broker' in pin; did you mean 'brokers'?"),
+        ("{clients: all}", "clients cannot be 'all': it must be a whole number from 0 to 4,095"),
+        ("0", "pin must be a mapping"),
+    ],
+)
+def test_a_pin_that_cannot_be_is_refused(pin: str, message: str) -> None:
+    assert message in refusal(f"{text()}pin: {pin}\n").message
 
 
 def test_a_plan_of_another_file_has_a_results_folder_of_its_own() -> None:

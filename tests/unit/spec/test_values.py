@@ -214,7 +214,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "idle_consumers": ("yes", "idle_consumers cannot be 'yes': it must be true or false"),
     "idle_consumers ": ("[true, false]", "idle_consumers must be one value, not a list"),
     "rate       ": ("[max, 5, 5.0]", "rate has the same value twice"),
-    "topology": ("docker", "topology cannot be 'docker': it must be loopback or namespaces"),
+    "topology": ("docker", "topology cannot be 'docker': it must be loopback, namespaces or hosts"),
     "rtt_ms": ("1", "it must be 0, or {broker_zookeeper: N, broker_broker: N, client_broker: N}"),
     "rtt_ms ": ("{client: 1}", "unknown key 'client' in rtt_ms; did you mean 'client_broker'?"),
     "rtt_ms  ": ("{client_broker: -1}", "client_broker cannot be '-1': it must be a number from 0 to 10,000"),

@@ -12,7 +12,7 @@ import pytest
 
 from workloads import java
 from workloads.errors import UserError
-from workloads.java import find_java
+from workloads.java import collector_log, collector_pause_s, find_java
 
 
 @pytest.fixture(autouse=True)
@@ -164,3 +164,26 @@ def test_the_wrapper_is_written_anew_only_when_it_changes(tmp_path: Path, monkey
     assert str(packaged.home) in script.read_text()
     assert os.access(script, os.X_OK)
     assert [path.name for path in script.parent.iterdir()] == ["java"]
+
+
+# --- the garbage collector ------------------------------------------------------------------------------------
+
+COLLECTED = """\
+[0.003s] Using G1
+[0.420s] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 11M->10M(66M) 5.461ms
+[1.019s] GC(1) Pause Young (Concurrent Start) (Metadata GC Threshold) 25M->24M(66M) 7.439ms
+[1.020s] GC(2) Concurrent Mark Cycle
+[1.071s] GC(2) Pause Remark 28M->28M(66M) 1.100ms
+[1.102s] GC(2) Concurrent Mark Cycle 82.004ms
+[2.871s] GC(3) Pause Full (System.gc()) 21M->4M(61M) 20.000ms
+[3.0"""
+
+
+def test_the_pauses_of_a_collector_add_up_and_what_it_does_beside_the_program_does_not(tmp_path: Path) -> None:
+    log = tmp_path / "zookeeper.log"
+    collector_log(log).write_text(COLLECTED)
+    assert collector_pause_s(log) == pytest.approx(0.034)
+
+
+def test_a_process_without_a_collectors_log_has_no_pauses(tmp_path: Path) -> None:
+    assert collector_pause_s(tmp_path / "broker-1.log") is None

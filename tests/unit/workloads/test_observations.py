@@ -19,7 +19,9 @@ from workloads.errors import UserError
 from workloads.observations import (
     NotWritten,
     read_ids,
+    read_receipts,
     read_requests,
+    read_sends,
     summary_of_consumed,
     summary_of_produced,
     write_consumed,
@@ -116,6 +118,20 @@ def test_a_disk_that_refuses_is_told_with_the_reason(tmp_path: Path, monkeypatch
     monkeypatch.setattr(feather, "write_feather", full)
     with pytest.raises(NotWritten, match=f"cannot be written to {tmp_path}: No space left on device"):
         write_produced(produce_job(tmp_path / "producer-2"), Produced())
+
+
+def test_sends_and_receipts_come_back_and_do_not_mix_with_the_ids(tmp_path: Path) -> None:
+    out = tmp_path / "producer-2"
+    write_produced(produce_job(out), Produced(sends=[(4, 30), (0, 10)]))
+    assert read_sends(out).tolist() == [[0, 10], [4, 30]]
+    assert read_ids(out) == {}
+    out = tmp_path / "consumer-0"
+    seen = Consumed(ids={0: bytearray(24)})
+    seen.note_receipt(0, 1, 50)
+    seen.note_receipt(0, 2, 60)
+    write_consumed(consume_job(out), seen)
+    assert {partition: found.tolist() for partition, found in read_receipts(out).items()} == {0: [[1, 50], [2, 60]]}
+    assert read_ids(out).keys() == {0}
 
 
 # --- what drivers share ---------------------------------------------------------------------------------------

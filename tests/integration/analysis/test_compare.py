@@ -1,0 +1,82 @@
+"""`python -m analysis.compare` as a process: two runs, a run and the paper, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import made_records
+from tests.made_records import MadeTrial
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+
+
+def run(folder: Path, dsbs_s: float, others: str = "") -> Path:
+    """Three tries of two architectures in one published cell, `dsbs_s` being the windows of one."""
+    made = [
+        MadeTrial(name, window_s * (1 + number / 100), 0.4, 8, 20, "split", others, number)
+        for name, window_s in (("zookeeper", 1.0), ("dsbs", dsbs_s))
+        for number in (1, 2, 3)
+    ]
+    return made_records.write(folder, made)
+
+
+def compared(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "analysis.compare", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_two_runs_are_compared_rate_by_rate_and_verdict_by_verdict(tmp_path: Path) -> None:
+    first, second = run(tmp_path / "first", 0.5), run(tmp_path / "second", 2.0)
+    for folder, cores in ((first, 2), (second, 8)):
+        (folder / "manifest.json").write_text(json.dumps({"machine": {"cores": cores}, "spec_hash": "same"}))
+    ended = compared(first, second)
+    assert ended.returncode == 0
+    assert ended.stderr == "warning: machines differ: cores 2 and 8\n"
+    out = tmp_path / "compare-first-second"
+    assert {path.name for path in out.iterdir()} == {"rates.csv", "rates.md", "ratios.csv", "ratios.md"}
+    found = {(row["architecture"], row["role"]): row for row in rows(out / "rates.csv")}
+    assert float(found["dsbs", "production"]["ratio"]) == pytest.approx(0.25)
+    assert found["dsbs", "production"]["verdict"] == "slower"
+    assert found["zookeeper", "production"]["verdict"] == "not distinguishable"
+    pairs = {row["role"]: row for row in rows(out / "ratios.csv")}
+    assert (pairs["production"]["verdict_first"], pairs["production"]["verdict_second"]) == ("faster", "slower")
+    assert "Warning: machines differ" in (out / "rates.md").read_text()
+    assert "dsbs against zookeeper: both runs say the same in 1 of 2 cells, the opposite in 1" in ended.stdout
+
+
+def test_run_is_compared_with_the_published_tries(tmp_path: Path) -> None:
+    ended = compared("--paper", run(tmp_path / "mine", 0.5), "--out", tmp_path / "out")
+    assert ended.returncode == 0
+    assert "warning: the paper's machines, versions and data plane are not known" in ended.stderr
+    found = {(row["architecture"], row["role"]): row for row in rows(tmp_path / "out" / "rates.csv")}
+    assert set(found) == {(name, role) for name in ("dsbs", "zookeeper") for role in ("production", "consumption")}
+    assert (found["dsbs", "production"]["n_first"], found["dsbs", "production"]["n_second"]) == ("4", "3")
+    assert float(found["zookeeper", "production"]["first"]) == pytest.approx(83_750, rel=0.02)
+
+
+def test_runs_without_a_common_cell_are_refused(tmp_path: Path) -> None:
+    ended = compared(run(tmp_path / "a", 0.5), run(tmp_path / "b", 0.5, others="brokers=5"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "analysis: a and b have no cell and architecture in common\n"
+
+
+def test_what_cannot_be_compared_is_one_line_before_spark_starts(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", 0.5)
+    for arguments in ((folder,), (folder, folder, folder), ("--paper", folder, folder)):
+        ended = compared(*arguments, JAVA_HOME="/nonexistent")
+        assert (ended.returncode, ended.stderr) == (2, "analysis: name two results folders, or one and --paper\n")
+    ended = compared(folder, tmp_path / "nowhere", JAVA_HOME="/nonexistent")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "no such folder" in ended.stderr
