@@ -7,10 +7,10 @@ SETUP := $(VENV)/.set-up-from
 RUN_ARGUMENTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick paper full test check bench fuzz kills sim clean lock proto
+.PHONY: help setup run quick paper full test check bench bench-coordination bench-analysis fuzz kills sim clean lock proto
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 28
 
 setup: $(SETUP)  ## make .venv (every target that needs it does so by itself)
 
@@ -42,6 +42,12 @@ check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to 
 
 bench: $(SETUP)  ## speed of the data plane; PEER=host:port beside another Kafka cluster
 	@$(BIN)/python -m tests.bench $(if $(PEER),--peer $(PEER)) $(RUN_ARGUMENTS)
+
+bench-coordination: $(SETUP)  ## time to agreement, messages and bytes of a change, each architecture
+	@$(BIN)/python -m tests.bench.coordination $(RUN_ARGUMENTS)
+
+bench-analysis: $(SETUP)  ## 10 and 100 million request rows through the analysis
+	@$(BIN)/python -m tests.bench.analysis $(RUN_ARGUMENTS)
 
 fuzz: $(SETUP)  ## a million mutated frames against a broker
 	@$(BIN)/python -m tests.campaigns.wire_fuzz --frames 1000000 $(RUN_ARGUMENTS)

@@ -16,7 +16,6 @@ from analysis.tables import taxes
 
 _TAX_SHOWN_MIN = -1.0
 _SLICES_MIN = 5  # a line over fewer tells nothing
-_MARKS = 6  # on a line over time
 _PROCESSES = {
     "producer": ("#56B4E9", ""),
     "consumer": ("#009E73", ""),
@@ -143,9 +142,8 @@ def _over_time(found: Findings) -> Drawn | None:
     for axes, role in zip(panels, ROLES, strict=True):
         for name, line in _lines_over_time([row for row in rows if row["role"] == role]):
             look = styles[name]
-            every = max(1, len(line[0]) // _MARKS)
             axes.plot(
-                *line, look.line, color=look.colour, marker=look.mark, markevery=every, ms=3, linewidth=1, label=name
+                *line, look.line, color=look.colour, marker=look.mark, markevery=[-1], ms=4, linewidth=1, label=name
             )  # fmt: skip
         axes.set_title(role)
         axes.set_xlabel("seconds into the window")

@@ -91,7 +91,7 @@ class Plan:
     architectures: tuple[Architecture, ...]  # in the file's order
     cells: tuple[Cell, ...]  # in the file's order
     pin: Pin
-    hosts: Hosts | None
+    hosts: Hosts | None  # where some cell is on them
     until: Until | None  # whether blocks behind the first `tries` are needed at all
     tries: int
     blocks: tuple[Block, ...]  # all that may be needed
@@ -153,7 +153,7 @@ def resolve(
         architectures=selection.architectures,
         cells=selection.cells,
         pin=spec.pin,
-        hosts=spec.hosts,
+        hosts=_hosts(spec, cells),
         until=chosen.until,
         tries=chosen.tries,
         blocks=tuple(layout.blocks(selection.tries, selection.architectures, selection.cells)),
@@ -167,6 +167,11 @@ def _profile(spec: Spec, name: str) -> Profile:
         if profile.name == name:
             return profile
     raise PlanError(f"{spec.file} has no profile {name!r}; {did_you_mean(name, [each.name for each in spec.profiles])}")
+
+
+def _hosts(spec: Spec, cells: Sequence[Cell]) -> Hosts | None:
+    """Those of the file, where anything runs on them."""
+    return spec.hosts if any(each.cluster.topology == "hosts" for each in (*cells, spec.calibration)) else None
 
 
 def _name(file: str, profile: str) -> str:
@@ -233,8 +238,8 @@ def _hash(spec: Spec, length: Length, architectures: Sequence[Architecture], cel
     }
     if spec.pin != Pin():
         measured["pin"] = asdict(spec.pin)
-    if any(cell.cluster.topology == "hosts" for cell in cells) and spec.hosts:
-        measured["hosts"] = asdict(spec.hosts)
+    if hosts := _hosts(spec, cells):
+        measured["hosts"] = asdict(hosts)
     return hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -20,7 +20,7 @@ from workloads.processes import ProcessFailed
 from workloads.spent import Spent, described
 from workloads.stopping import Precision
 from workloads.topology.api import TopologyFailed, TopologyUnavailable
-from workloads.topology.choice import topology_of
+from workloads.topology.choice import remove_everywhere, topology_of
 from workloads.trial import Measured, Size, TrialRun, trial_row
 from workloads.zookeeper import ZooKeeperUnready
 
@@ -133,7 +133,7 @@ class Run:
                     await self._leg(leg)
                 tries = block.number
         finally:
-            rmtree(self._work, ignore_errors=True)
+            await remove_everywhere(self._work, self._plan.hosts)
             self._progress.end()
         summary = self._summary()
         if not summary.failed:  # else the next run goes on here

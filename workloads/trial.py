@@ -284,7 +284,7 @@ class TrialRun:
         if self._size is not None and self._size.messages != result.counts.sent:
             failures.append(f"{result.counts.sent} messages were sent, not {self._size.messages}")
         requests = read_requests([*producers, *consumers], self.trial.id)
-        latency = end_to_end(self.trial.id, producers, consumers)
+        latency = await asyncio.to_thread(end_to_end, self.trial.id, producers, consumers)
         self.measured.audit_s = monotonic() - before
         return Result(result.counts, (*failures, *result.findings), requests, latency)
 

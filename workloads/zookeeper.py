@@ -91,11 +91,12 @@ class ZooKeeperServer:
             ) from None
 
     def _command(self, config: Path) -> Sequence[str]:
+        collector = f"-Xlog:gc:file={collector_log(self._log)}:uptime:filecount=0"
         return (
             find_java().command,
             "-Xms64m",
             "-Xmx512m",
-            f"-Xlog:gc:file={collector_log(self._log)}:uptime:filecount=0",
+            *([collector] if self._topology.is_here(NAME) else []),  # nobody could read it elsewhere
             f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
             "-cp",
             f"{jars()}/*",

@@ -32,7 +32,7 @@ for (const button of document.querySelectorAll("figure button")) {
   });
 }
 dialog.addEventListener("click", () => dialog.close());
-// Paper has no arrows to open: print everything.
+// Paper has no arrows to open: print everything but the run's own list of what it did.
 window.addEventListener("beforeprint", () => {
-  for (const closed of document.querySelectorAll("details")) closed.open = true;
+  for (const closed of document.querySelectorAll("details")) closed.open ||= closed.closest("#provenance") === null;
 });

@@ -14,6 +14,10 @@ class ListenerLimits:
 
     `ack_wait_ms` lets the answers to pipelined produce requests wait for more of them (0: never); a client that waits
     for its answer before it sends more is never made to wait (docs/wire.md).
+
+    `send_buffer_bytes` is a socket's. By itself it grows to megabytes, and what waits in it has left the processor's
+    caches before the client reads it: with this bound a client of this machine reads large messages up to half again
+    as fast, at half the broker's CPU (`make bench`, 128 KB x 1).
     """
 
     frames: FrameLimits = field(default_factory=FrameLimits)
@@ -26,6 +30,7 @@ class ListenerLimits:
     idle_ms_max: int = 600_000
     batch_bytes_max: int = 16 * 1024 * 1024
     fetch_bytes_max: int = 55 * 1024 * 1024
-    fetch_records_max: int = 2000
+    fetch_records_max: int = 8000
     fetch_wait_ms_max: int = 300_000
     ack_wait_ms: int = 0
+    send_buffer_bytes: int = 200 * 1024

@@ -15,6 +15,7 @@ further until it has become better.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, cast
@@ -95,7 +96,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=self._service.limits.unsent_bytes_max)
+        limits = self._service.limits
+        self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.send_buffer_bytes)
         peer = transport.get_extra_info("peername")
         self.host = str(peer[0]) if peer else ""
         if not self._connections.admit(self):

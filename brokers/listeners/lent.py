@@ -48,7 +48,8 @@ class LentSender:
         """Whether all of it has left. Raises what `over` would be told."""
         assert not self._pieces
         for piece in pieces:
-            self._pieces.append(piece if isinstance(piece, Stretch) else memoryview(piece))  # type: ignore[arg-type]
+            if len(piece):
+                self._pieces.append(piece if isinstance(piece, Stretch) else memoryview(piece))  # type: ignore[arg-type]
         return self._go_on()
 
     def close(self) -> None:

@@ -52,10 +52,12 @@ class Stretch:
 
     def read(self) -> bytes:
         """All of it, into memory. Raises `LogDiskFailed`."""
+        data = b""
         try:
-            data = self._files.pread(self._handle, self._size, self._position)
+            if self._segment.cuts == self._cuts:
+                data = self._files.pread(self._handle, self._size, self._position)
         except OSError as error:
             raise LogDiskFailed(f"cannot read {self._segment.path.name}: {error}") from error
         if len(data) != self._size:
-            raise LogDiskFailed(f"{self._segment.path.name} gave {len(data)} of {self._size} bytes")
+            raise LogDiskFailed(f"{self._segment.path.name} was cut before it was read")
         return data

@@ -2,8 +2,8 @@
 
 Each peer has one connection and one queue; frames go out one after the other, each with a deadline. What does not get
 through is lost, which the coordinator is made for. A connection on which a frame was lost is given up, and the next
-frame has a new one: after a silent break TCP itself would wait for minutes, and gRPC pauses between its attempts to reach a
-broker that was dead, which would keep the answer from one that has just come back.
+frame has a new one: after a silent break TCP itself would wait for minutes, and gRPC pauses between its attempts to
+reach a broker that was dead, which would keep the answer from one that has just come back.
 """
 
 from __future__ import annotations
@@ -124,7 +124,5 @@ class PeerService(PeerServicer):
     async def Tell(  # noqa: N802 - the service's name
         self, request: pb.Frame, context: grpc.aio.ServicerContext[pb.Frame, pb.Arrived]
     ) -> pb.Arrived:
-        if len(request.content) > FRAME_BYTES_MAX:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"a frame has at most {FRAME_BYTES_MAX} bytes")
         self._transport.arrived(request.content)
         return pb.Arrived()

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from coordinators.api import Coordinator
-from coordinators.errors import CoordinationError, Unavailable, UnknownTopic
+from coordinators.errors import BrokerIdTaken, CoordinationError, Unavailable, UnknownTopic
 from coordinators.leadership import resigned, succession, with_in_sync
 from coordinators.model import Creation, Partition, TopicPartition, topic_name_fault
 from coordinators.placement import group_home
@@ -147,6 +147,9 @@ class ZooKeeperCoordinator(Coordinator):
             try:
                 if self._session.connected:
                     await self._catch_up()
+            except BrokerIdTaken as taken:
+                self._lose(taken)
+                return
             except CoordinationError as error:
                 _LOG.warning("broker %s cannot follow ZooKeeper for now: %s", self.me.id, error)
                 await asyncio.sleep(RETRY_S)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from brokers.rpc.brokerlab_pb2_grpc import AdminAsyncStub
+
 BROKERS: Final = 3
 PARTITIONS: Final = 3
 REPLICAS: Final = 2
@@ -60,7 +62,7 @@ class Brokers:
         self._folder = folder
         self._coordinator = coordinator
         ports = free_ports(2 * BROKERS)
-        self._rows = {
+        self._rows: dict[int, dict[str, Any]] = {
             n: {"id": n, "host": "127.0.0.1", "kafka_port": ports[2 * n - 2], "rpc_port": ports[2 * n - 1]}
             for n in range(1, BROKERS + 1)
         }
@@ -70,11 +72,12 @@ class Brokers:
     # --- life ---------------------------------------------------------------------------------------------
 
     async def start_all(self) -> None:
-        await asyncio.gather(*map(self.start, self._rows))
+        await asyncio.gather(*(self.start(number) for number in self._rows))
         await self.agreed_on(lambda seen: len(seen.live) == BROKERS or self._coordinator["name"] == "static")
 
-    async def start(self, number: int) -> None:
-        """Return when it serves."""
+    async def start(self, number: int) -> float:
+        """Return when it serves; the answer is when, by `perf_counter`, it could be reached, which is just before it
+        begins to join. What comes before that is Python's start, and the same in every architecture."""
         config = self._folder / f"broker-{number}.json"
         content = {
             "broker": number,
@@ -90,8 +93,11 @@ class Brokers:
             spoken_with=True,
         )
         self._processes[number] = process
+        port: int = self._rows[number]["rpc_port"]
+        reached = await _reached(port, process)
         await process.read_line()
-        self._channels[number] = grpc.aio.insecure_channel(f"127.0.0.1:{self._rows[number]['rpc_port']}")
+        self._channels[number] = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
+        return reached
 
     async def kill(self, number: int) -> None:
         process = self._processes.pop(number)
@@ -135,13 +141,25 @@ class Brokers:
         return looks[-1]
 
 
-async def _shown(admin: AdminStub, holds: Callable[[Seen], bool]) -> float:
+async def _reached(port: int, process: Process) -> float:
+    while process.running:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(LOOK_EVERY_S)
+        else:
+            writer.close()
+            break
+    return perf_counter()
+
+
+async def _shown(admin: AdminAsyncStub, holds: Callable[[Seen], bool]) -> float:
     while not holds(await _seen(admin)):  # noqa: ASYNC110 - it tells nobody of a change
         await asyncio.sleep(LOOK_EVERY_S)
     return perf_counter()
 
 
-async def _seen(admin: AdminStub) -> Seen:
+async def _seen(admin: AdminAsyncStub) -> Seen:
     """Without a name in the question: a broker that is asked for a topic by name may go and look for it."""
     cluster = await admin.DescribeCluster(pb.DescribeClusterRequest())
     topics = await admin.DescribeTopics(pb.DescribeTopicsRequest())
@@ -149,7 +167,7 @@ async def _seen(admin: AdminStub) -> Seen:
     return Seen(frozenset(broker.id for broker in cluster.brokers), leaders)
 
 
-async def _spent(admin: AdminStub) -> Spent:
+async def _spent(admin: AdminAsyncStub) -> Spent:
     statistics = await admin.Statistics(pb.StatisticsRequest())
     rows = [row for row in statistics.coordination if row.operation not in HEARTBEATS]
     return Spent(sum(row.count for row in rows), sum(row.bytes for row in rows))

@@ -96,8 +96,7 @@ class Bench:
 
     async def _join(self, repetition: int) -> None:
         before = await self._brokers.settled()
-        begin = perf_counter()
-        await self._brokers.start(VICTIM)
+        begin = await self._brokers.start(VICTIM)
         agreed = await self._brokers.agreed_on(lambda seen: len(seen.live) == BROKERS and bool(seen.leaders))
         await self._note(JOINED, repetition, agreed - begin, before)
 
@@ -188,7 +187,7 @@ def header(about: dict[str, Any]) -> str:
         f"{BROKERS} brokers on {where['cores']} cores of {where['processor']}, load {where['load_at_start']:.1f} "
         f"before and {about['load_after']:.1f} after; Python {found['Python']}, ZooKeeper {found['ZooKeeper']}, kazoo "
         f"{found['kazoo']}, grpcio {found['grpcio']}. Topics of {PARTITIONS} partitions, on 2 brokers each. A broker's "
-        "joining is timed from the start of its process.\n\n"
+        "joining is timed from when its gRPC port is open: before that Python starts, and it joins after it.\n\n"
     )
 
 

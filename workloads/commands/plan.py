@@ -67,8 +67,8 @@ def show(plan: Plan, expected: Estimate, free_bytes: int) -> None:
     tries = len(plan.blocks)
     print(
         f"profile {plan.profile} ({plan.spec_hash}): {_counted(expected.cells, 'cell')} x "
-        f"{_counted(len(plan.architectures), 'architecture')} x {_counted(tries, 'block')} = "
-        f"{_counted(expected.trials, 'trial')}, {_length(plan)}\n"
+        f"{_counted(len(plan.architectures), 'architecture')} x {_blocks(plan)} = "
+        f"{'at most ' if plan.until else ''}{_counted(expected.trials, 'trial')}, {_length(plan)}\n"
     )
     _show_table(_table(plan))
     if len(plan.cells) > CELLS_SHOWN_MAX:
@@ -78,7 +78,10 @@ def show(plan: Plan, expected: Estimate, free_bytes: int) -> None:
         print(f"  block {block.number}: {_order(block)}")
     if tries > BLOCKS_SHOWN_MAX:
         print(f"  and {tries - BLOCKS_SHOWN_MAX} more blocks (--json shows all)")
-    print(f"\nexpected: about {_duration(expected.seconds)}, {_rounded(expected.messages)} messages, warm-ups included")
+    print(
+        f"\nexpected: {'at most ' if plan.until else ''}about {_duration(expected.seconds)}, "
+        f"{_rounded(expected.messages)} messages, warm-ups included"
+    )
     print(
         f"disk at the peak: {_bytes(expected.bytes_on_disk_peak)}, of which raw records that stay "
         f"{_bytes(expected.bytes_results)}; free: {_bytes(free_bytes)}"
@@ -88,6 +91,12 @@ def show(plan: Plan, expected: Estimate, free_bytes: int) -> None:
             f"note: the longest trial is expected to take {_duration(expected.longest_trial_s)}, beyond timeout_s "
             f"{plan.timeout_s:g}; it would then fail"
         )
+
+
+def _blocks(plan: Plan) -> str:
+    if plan.until is None:
+        return _counted(len(plan.blocks), "block")
+    return f"{plan.tries} to {plan.until.tries_max} blocks"
 
 
 def _length(plan: Plan) -> str:

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.dry_run:
         return _show_order(plan, out)
-    asyncio.run(refuse_unavailable([cell.cluster for cell in plan.cells], plan.hosts))
+    asyncio.run(refuse_unavailable([leg.cluster for block in plan.blocks for leg in block.legs], plan.hosts))
     with RunFolder(out) as folder:
         if options.out is None:
             folder.be_latest()

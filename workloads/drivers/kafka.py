@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections import Counter, deque
+from collections import Counter
 from contextlib import contextmanager
 from time import monotonic, monotonic_ns, process_time
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -40,7 +40,7 @@ from workloads.drivers.api import (
     payloads,
 )
 from workloads.drivers.grpc import Admin
-from workloads.results import bucket_of
+from workloads.drivers.slices import SLICE_NS, Slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["Admin", "Consumer", "Producer"]  # topics are made through the brokers' own service, whatever the driver
 
 CONNECT_WITHIN_S: Final = 10.0
-SLICE_NS: Final = 10_000_000
 NS_PER_S: Final = 1_000_000_000
 # Messages and bytes handed to librdkafka and not acknowledged yet: enough that it never starves, few enough that the
 # latency is the cluster's and not that of the client's own queue.
@@ -69,6 +68,8 @@ KEPT_MESSAGE_BYTES_MAX: Final = 1024
 # Whole batches are handed over and leave at once, so this bounds only the wait for a rest of one. It is long, because
 # a producer that is interrupted in the middle of a batch must not have its first half sent.
 LINGER_MS: Final = 200
+# About two and a half seconds. What then fails is told with the broker's reason; what times out has none.
+RETRIES_MAX: Final = 5
 STATISTICS_MS: Final = 100
 POLL_S: Final = 0.05
 FLUSH_S: Final = 0.005
@@ -94,55 +95,12 @@ def _no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-class _Slices:
-    """Rows of 10 ms from the number of messages acknowledged so far, and what was handed over when."""
-
-    def __init__(self, job: ProduceJob) -> None:
-        self.rows: list[RequestRow] = []
-        self._job = job
-        self._on_their_way: deque[tuple[int, int]] = deque()  # handed over so far, sent_ns
-        self._count = self._count_before = self._matched = 0
-        self._latency: dict[int, int] = {}
-        self._sent_ns = self._done_ns = self._ends_ns = 0
-
-    def sent(self, handed_over: int, sent_ns: int) -> None:
-        self._on_their_way.append((handed_over, sent_ns))
-
-    def acknowledged(self, count: int) -> None:
-        """`count` messages are acknowledged by now, since the beginning; or fewer than that, for a moment, while the
-        library's own notices wait in the same queue."""
-        if count <= self._count:
-            return
-        now_ns = monotonic_ns()
-        if now_ns >= self._ends_ns:
-            self.close()
-            self._ends_ns = now_ns + SLICE_NS
-            self._sent_ns = self._on_their_way[0][1]
-        self._count, self._done_ns = count, now_ns
-        while self._on_their_way and self._on_their_way[0][0] <= count:
-            handed_over, sent_ns = self._on_their_way.popleft()
-            index = bucket_of(now_ns - sent_ns)
-            self._latency[index] = self._latency.get(index, 0) + self._requests(handed_over - self._matched)
-            self._matched = handed_over
-
-    def close(self) -> None:
-        """End the slice with a row, if anything was acknowledged in it."""
-        messages = self._count - self._count_before
-        if messages:
-            size = messages * self._job.message_size
-            row = (-1, self._requests(messages), messages, size, self._sent_ns, self._done_ns, OK, self._latency)
-            self.rows.append(RequestRow(*row))
-        self._count_before, self._latency = self._count, {}
-
-    def _requests(self, messages: int) -> int:
-        return -(-messages // self._job.batch_size)
-
-
 class Producer:
     def __init__(self, job: ProduceJob) -> None:
         self._job = job
         self._failed: dict[int, str] = {}  # counter -> error
         self._sends: list[tuple[int, int]] = []
+        self._payloads = self._payload_chunks(self._chunk_messages())
         self._brokers_up = False
         self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first send to the last answer
         largest = 2 * job.batch_size * job.message_size + 100_000
@@ -151,6 +109,7 @@ class Producer:
                 "bootstrap.servers": ",".join(job.bootstrap),
                 "acks": job.acks,
                 "message.timeout.ms": int(job.answer_within_s * 1000),
+                "retries": RETRIES_MAX,
                 "linger.ms": LINGER_MS,
                 "batch.num.messages": job.batch_size,
                 "batch.size": max(1_000_000, largest),
@@ -187,21 +146,20 @@ class Producer:
             self._brokers_up = bool(known) and all(state == "UP" for state in known)
 
     def run(self) -> Produced:
-        slices = _Slices(self._job)
+        slices = Slices(self._job)
         with _no_garbage_collection():
             handed_over = self._send(slices)
         slices.close()
         return self._told(slices.rows, handed_over)
 
-    def _send(self, slices: _Slices) -> list[tuple[int, range]]:
+    def _send(self, slices: Slices) -> list[tuple[int, range]]:
         """Hand everything over and wait until nothing is on its way; the answer is which counters went where."""
         kafka, chunk, job = self._kafka, self._chunk_messages(), self._job
-        payload_chunks = self._payload_chunks(chunk)
         rows: list[dict[str, Any]] = [{"value": b""} for _ in range(chunk)]
         on_their_way_max = self._on_their_way_max(chunk)
         sent: list[tuple[int, range]] = []
         total, started_ns, cpu_s = 0, monotonic_ns(), process_time()
-        for number, values in enumerate(payload_chunks):
+        for number, values in enumerate(self._payloads):
             intended_ns = None if job.rate is None else started_ns + int(total / job.rate * NS_PER_S)
             self._wait(slices, total, on_their_way_max, intended_ns)
             now_ns = monotonic_ns()
@@ -221,7 +179,7 @@ class Producer:
         self.cpu_s = process_time() - cpu_s
         return sent
 
-    def _wait(self, slices: _Slices, total: int, on_their_way_max: int, until_ns: int | None) -> None:
+    def _wait(self, slices: Slices, total: int, on_their_way_max: int, until_ns: int | None) -> None:
         """Let acknowledgements come in until few enough are on their way and the moment has come."""
         kafka = self._kafka
         while (on_their_way := len(kafka)) > on_their_way_max or (until_ns is not None and monotonic_ns() < until_ns):
@@ -230,7 +188,7 @@ class Producer:
             kafka.poll(max(0.0, min(POLL_S, left_s)) if on_their_way <= on_their_way_max else POLL_S)
         slices.acknowledged(total - on_their_way)
 
-    def _finish(self, slices: _Slices, total: int) -> None:
+    def _finish(self, slices: Slices, total: int) -> None:
         """Wait until nothing is on its way; a flush does not let the rest of a batch linger."""
         while on_their_way := self._kafka.flush(FLUSH_S):
             slices.acknowledged(total - on_their_way)

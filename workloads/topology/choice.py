@@ -31,14 +31,18 @@ def topology_of(settings: ClusterSettings, producers: int, consumers: int, hosts
 async def refuse_unavailable(clusters: Iterable[ClusterSettings], hosts: Hosts | None = None) -> None:
     """Try what these need, on a small scale, before anything else is started. Raises `TopologyUnavailable`."""
     wanted = {settings.topology for settings in clusters}
-    tried: list[Topology] = []
-    if "namespaces" in wanted:
-        tried.append(Namespaces([RUNNER, ZOOKEEPER, "broker-1"], Rtt(broker_zookeeper=1)))
     if "hosts" in wanted and hosts is not None:
-        tried.append(OtherHosts(hosts))
-    for topology in tried:
+        await OtherHosts(hosts).check()
+    if "namespaces" in wanted:
+        topology = Namespaces([RUNNER, ZOOKEEPER, "broker-1"], Rtt(broker_zookeeper=1))
         with TemporaryDirectory(prefix="brokerlab-") as logs:
             try:
                 await topology.start(Path(logs))
             finally:
                 await topology.stop()
+
+
+async def remove_everywhere(folder: Path, hosts: Hosts | None) -> None:
+    """Remove a folder here and, where there are any, on the other hosts."""
+    topology: Topology = Loopback() if hosts is None else OtherHosts(hosts)
+    await topology.remove(folder)

@@ -40,9 +40,10 @@ class OtherHosts:
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
+        self._files: dict[str, Mapping[Path, str]] = {}  # place -> what its process will read
 
-    async def start(self, logs: Path) -> None:
-        """Look whether each host has what it takes."""
+    async def check(self) -> None:
+        """Look whether each host has what it takes. Raises `TopologyUnavailable`."""
         if shutil.which("ssh") is None:
             raise TopologyUnavailable("topology hosts: ssh is not there; it comes with openssh-client")
         errand = _there([sys.executable, "-c", "import brokers, workloads"])
@@ -50,6 +51,9 @@ class OtherHosts:
             await asyncio.gather(*(self._errand(host, errand) for host in self._all))
         except TopologyFailed as failed:
             raise TopologyUnavailable(f"topology hosts: {failed}") from failed
+
+    async def start(self, logs: Path) -> None:
+        """Nothing to do."""
 
     async def stop(self) -> None:
         """Nothing to do: each session ends with its process."""
@@ -75,9 +79,10 @@ class OtherHosts:
         host = self._host(place)
         if host is None:
             return list(command)
+        written = "".join(f"{_written(path.absolute(), text)} && " for path, text in self._files.get(place, {}).items())
         tether = [sys.executable, "-I", "-S", str(TETHER)]
         # The shell becomes the command; its parent is the session.
-        return self._ssh(host, f"{_there(tether)} $PPID {shlex.join(command)}")
+        return self._ssh(host, f"{written}{_there(tether)} $PPID {shlex.join(command)}")
 
     def _ssh(self, host: str, line: str) -> list[str]:
         config = [] if self._hosts.ssh_config is None else ["-F", self._hosts.ssh_config]
@@ -95,11 +100,8 @@ class OtherHosts:
         return await asyncio.open_connection(self.address(place), port)
 
     async def put(self, place: str, files: Mapping[Path, str]) -> None:
-        host = self._host(place)
-        assert host is not None, "who is here needs no file put there"
-        for path, text in files.items():
-            folder, name = shlex.quote(str(path.absolute().parent)), shlex.quote(str(path.absolute()))
-            await self._errand(host, f"mkdir -p {folder} && cat > {name}", text.encode())
+        """Done on the way, when the process is started: a session takes longer than a file."""
+        self._files[place] = files
 
     async def fetch(self, place: str, folder: Path, into: Path) -> Path:
         host = self._host(place)
@@ -112,15 +114,16 @@ class OtherHosts:
 
     async def remove(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        line = f"rm -rf {shlex.quote(str(folder.absolute()))}"
+        remove = f"rm -rf {shlex.quote(str(folder.absolute()))}"
+        line = f"{remove} || (sleep 1; {remove})"  # what ended just now may have written while it was removed
         # A host that cannot be reached keeps it until the next start of a cluster of this name.
         await asyncio.gather(*(self._errand(host, line) for host in self._all), return_exceptions=True)
 
-    async def _errand(self, host: str, line: str, given: bytes = b"") -> bytes:
+    async def _errand(self, host: str, line: str) -> bytes:
         """Run a short command on a host; what it said. Raises `TopologyFailed`."""
         try:
             async with asyncio.timeout(WITHIN_S):
-                return await _run(self._ssh(host, line), given)
+                return await _run(self._ssh(host, line))
         except TimeoutError:
             raise TopologyFailed(f"{host}: no answer within {WITHIN_S:.0f} s") from None
         except OSError as error:
@@ -132,7 +135,12 @@ def _there(command: Sequence[str]) -> str:
     return f"cd {shlex.quote(str(ROOT))} && exec {shlex.join(command)}"
 
 
-async def _run(command: Sequence[str], given: bytes) -> bytes:
+def _written(path: Path, text: str) -> str:
+    """A line for the shell of a host, which writes a file."""
+    return f"mkdir -p {shlex.quote(str(path.parent))} && printf %s {shlex.quote(text)} > {shlex.quote(str(path))}"
+
+
+async def _run(command: Sequence[str], given: bytes = b"") -> bytes:
     """Raises `OSError` with what it said last, where it does not end well."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*tethered(command), stdin=pipe, stdout=pipe, stderr=pipe)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from brokers.__main__ import main
+from brokers.log.errors import LogDiskFailed
 from brokers.log.files import OsFiles
 from brokers.log.log import Log
 from workloads import processes
@@ -82,8 +83,15 @@ class Delays:
         return sound(log, batches, epoch)
 
 
+class Refuses:
+    """Nothing can be stored, as on a disk that is full."""
+
+    def __call__(self, log: Log, batches: Sequence[Any], epoch: int) -> list[Any]:
+        raise LogDiskFailed("No space left on device")
+
+
 FAULTS: dict[str, Callable[[], Append]] = {
-    "drops": Drops, "duplicates": Duplicates, "reorders": Reorders, "delays": Delays,
+    "drops": Drops, "duplicates": Duplicates, "reorders": Reorders, "delays": Delays, "refuses": Refuses,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,9 +17,9 @@ from workloads.results import LATENCY, bucket_range_ns
 from workloads.runner import Summary
 
 
-def one_cell(messages: int, *, batch: int = 1, rate: str = "max", mode: str = "split") -> Plan:
+def one_cell(messages: int, *, batch: int = 1, rate: str = "max", mode: str = "split", driver: str = "kafka") -> Plan:
     cell = f"message_size: 32B, batch_size: {batch}, mode: {mode}, rate: {rate}, commit: end"
-    experiment = f"{cell}, driver: kafka, brokers: 1, partitions: 1"
+    experiment = f"{cell}, driver: {driver}, brokers: 1, partitions: 1"
     return plan(
         experiments=f"experiments: {{one: {{{experiment}}}}}",
         profile=f"{{experiments: one, messages: {messages}, tries: 1}}",
@@ -53,6 +54,17 @@ def test_a_broker_that_stores_a_batch_behind_the_next_is_found(tmp_path: Path, m
     put_in(monkeypatch, "reorders")
     found = reason(tmp_path, one_cell(900, batch=10))
     assert "partition 0: 1 messages stored out of their producer's order (0.10)" in found
+
+
+@pytest.mark.parametrize("driver", ["kafka", "grpc"])
+def test_a_broker_that_cannot_store_is_told_in_the_same_words_by_every_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver: str
+) -> None:
+    put_in(monkeypatch, "refuses")
+    short = replace(one_cell(20, batch=10, driver=driver), timeout_s=30.0)
+    assert run_here(tmp_path, short) == Summary(valid=0, invalid=0, failed=1)
+    (row,) = rows(tmp_path).values()
+    assert row["reason"].startswith("20 messages could not be stored; ")
 
 
 def latencies_ns(folder: Path) -> list[int]:

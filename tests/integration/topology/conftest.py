@@ -28,10 +28,11 @@ def namespaces() -> None:
 
 @pytest.fixture
 def ssh_config(tmp_path: Path) -> Iterator[Path]:
-    """The configuration with which ssh reaches a real server on this machine."""
+    """The configuration with which ssh reaches a real server on this machine; it has results/ on a disk of its own."""
     if ssh_server.found() is None:
         pytest.skip("sshd is not there; it comes with openssh-server")
     folder = tmp_path / "sshd"
     folder.mkdir()
-    with ssh_server.serving(folder) as config:
+    (tmp_path / "results").mkdir()
+    with ssh_server.serving(folder, apart=tmp_path / "results") as config:
         yield config

@@ -20,6 +20,8 @@ from workloads.processes import Process
 from workloads.settings import Rtt
 from workloads.topology.namespaces import Namespaces
 
+pytestmark = pytest.mark.usefixtures("namespaces")
+
 RTT = Rtt(broker_zookeeper=1, broker_broker=3, client_broker=0.2)
 NAMES = ["runner", "zookeeper", "broker-1", "broker-2", "producer-0"]
 ROUND_TRIPS = 40
@@ -199,13 +201,16 @@ def test_nothing_is_left_of_a_topology_whose_owner_is_killed(tmp_path: Path, num
         [sys.executable, "-c", textwrap.dedent(OWNER), str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
     assert owner.stdout is not None
-    with owner.stdout:
+    try:
         links, inside = map(int, owner.stdout.readline().split())
         eventually(lambda: networks_of(links) & networks_in_use(), "the process inside is inside")
         networks = networks_of(links)
         assert len(networks) == 4
         owner.send_signal(number)
         owner.wait(10)
+    finally:
+        owner.kill()
+        owner.communicate()
     eventually(lambda: not alive(links) and not alive(inside), "its processes are gone")
     eventually(lambda: not networks & networks_in_use(), "the namespaces are empty")
 

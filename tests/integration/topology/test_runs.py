@@ -16,6 +16,8 @@ from tests.integration.runs.test_interruption import interrupted
 from tests.unit.workloads.plans import plan
 from workloads.plan import Trial
 
+pytestmark = pytest.mark.usefixtures("namespaces")
+
 ZOOKEEPER = "architectures: {zookeeper: {coordinator: zookeeper}}"
 STATIC = "architectures: {static: {coordinator: static}}"
 FAR = "{message_size: 32B, batch_size: 10, mode: split, topology: namespaces, rtt_ms: {broker_zookeeper: 2}}"

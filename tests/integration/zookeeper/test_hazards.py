@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinators.errors import CoordinationError, StaleEpoch, Unavailable
+from coordinators.errors import BrokerIdTaken, CoordinationError, StaleEpoch, Unavailable
 from coordinators.model import TopicPartition
 from coordinators.zookeeper import session as session_module
 from coordinators.zookeeper import znodes
@@ -247,6 +247,21 @@ async def test_5_a_broker_waits_for_the_ghost_of_another_that_had_its_id(server:
         replacement = replace(addressed(1), kafka_port=19_001, rpc_port=19_002)
         after = await brokers.start(replacement)
         assert after.view().brokers == {1: replacement}
+
+
+@asynchronous
+async def test_5_a_broker_whose_id_has_passed_to_another_while_it_was_cut_off_is_lost(
+    server: Server, proxy: Proxy
+) -> None:
+    """Defence: it does not try for ever to register, and refuse everything meanwhile."""
+    async with group(server.address) as brokers:
+        cut_off = await brokers.start(1, connect=proxy.address)
+        proxy.cut()
+        await asyncio.to_thread(end_session, server.address, cut_off._session._client.client_id)
+        replacement = replace(addressed(1), kafka_port=19_001, rpc_port=19_002)
+        await brokers.start(replacement)
+        proxy.heal()
+        assert isinstance(await asyncio.wait_for(cut_off.lost(), WITHIN_S), BrokerIdTaken)
 
 
 @pytest.mark.parametrize("defence", ["view", "heartbeat"])

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from brokers.log import FsyncPolicy, LogOffsetOutOfRange
+from brokers.log import FsyncPolicy, LogDiskFailed, LogOffsetOutOfRange
+from brokers.log.stretch import Stretch
 from brokers.wire.batch import parse_header
 from tests.unit.log.batches import SMALL, abandon, batch, everything, offsets, opened, split
 
@@ -26,6 +27,8 @@ class LogAgainstList(RuleBasedStateMachine):
         self.batches: list[tuple[int, bytes]] = []
         self.start = self.end = self.epoch = self.clock = 0
         self.sent: list[tuple[int, int, int]] = []  # (sequence, records, offset) of the idempotent producer
+        self.lent: list[tuple[Stretch, bytes]] = []
+        self.cut = False
 
     @initialize(fsync=st.sampled_from(FsyncPolicy), bytes_kept=st.sampled_from([None, 1000]))
     def open(self, fsync: FsyncPolicy, bytes_kept: int | None) -> None:
@@ -68,7 +71,11 @@ class LogAgainstList(RuleBasedStateMachine):
         if self.start == self.end:
             return
         offset = self.start + at * (self.end - self.start) // 101
-        answer = split(self.log.read(offset, bytes_max, records_max))
+        data = self.log.read(offset, bytes_max, records_max)
+        lent = self.log.lend(offset, bytes_max, records_max, read_bytes_max=0)
+        assert isinstance(lent, Stretch)
+        self.lent.append((lent, data))
+        answer = split(data)
         first = max(number for number, (base, _) in enumerate(self.batches) if base <= offset)
         expected = [data for _, data in self.batches[first : first + len(answer)]]
         assert answer == expected
@@ -97,6 +104,16 @@ class LogAgainstList(RuleBasedStateMachine):
             with pytest.raises(LogOffsetOutOfRange):
                 self.log.read(offset, 100)
 
+    @rule()
+    def read_what_was_lent(self) -> None:
+        """It is still the same, whatever became of its segment, unless that was cut."""
+        for lent, data in self.lent:
+            try:
+                assert lent.read() == data
+            except LogDiskFailed:
+                assert self.cut
+        self.lent = []
+
     @rule(back=st.integers(0, 30))
     def truncate(self, back: int) -> None:
         offset = max(self.start, self.end - back)
@@ -104,6 +121,7 @@ class LogAgainstList(RuleBasedStateMachine):
             self.end, _ = self.batches.pop()
         self.sent = [sent for sent in self.sent if sent[2] < self.end]
         assert self.log.truncate_to(offset) == self.end
+        self.cut = True
 
     @rule()
     def flush(self) -> None:
@@ -126,6 +144,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule()
     def close_and_open(self) -> None:
         assert self.log.close()
+        self.read_what_was_lent()
         self.log = opened(self.directory / "log", self.config)
         assert self.log.recovery.clean
         assert self.log.recovery.scanned_bytes == 0
@@ -133,6 +152,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule(torn=st.integers(0, 90))
     def crash_and_open(self, torn: int) -> None:
         abandon(self.log)
+        self.lent = []
         last = max((self.directory / "log").glob("*.log"))
         data, _ = batch(b"was on its way", b"when the process died")
         with last.open("ab") as file:

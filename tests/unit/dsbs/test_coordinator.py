@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +15,15 @@ from coordinators.dsbs.rows import OffsetRow
 from coordinators.dsbs.settings import Settings, parse
 from coordinators.errors import InvalidRequest, Unavailable, Unreadable
 from coordinators.model import Committed, TopicPartition
-from tests.contract.backend import MemoryJournal, asynchronous
+from tests.contract.backend import WITHIN_S, MemoryJournal, asynchronous
 from tests.contract.backends.dsbs import OPTIONS, DsbsBackend
 
 AT = TopicPartition("orders", 0)
 
 
 class DiskFull(Exception):
-    pass
+    def __str__(self) -> str:
+        return "no room"
 
 
 class FullJournal(MemoryJournal):
@@ -51,9 +53,8 @@ async def test_nothing_is_sent_on_the_path_of_a_produce_a_fetch_or_a_commit() ->
     await cluster.close()
 
 
-@asynchronous
-async def test_a_broker_whose_disk_fails_acts_no_more() -> None:
-    cluster = DsbsBackend(Path())
+async def with_full_disk(cluster: DsbsBackend) -> DsbsCoordinator:
+    """A broker with a topic, whose disk takes no more."""
     me = cluster.brokers[0]
     journals = {name: FullJournal() for name in ("tables", "offsets")}
     setup = replace(cluster.setup(me, **OPTIONS), journal=journals.__getitem__, peers=cluster._wires.of(me))
@@ -61,13 +62,44 @@ async def test_a_broker_whose_disk_fails_acts_no_more() -> None:
     await coordinator.start()
     await coordinator.create_topic("orders", 1, 1)
     journals["tables"].full = True
+    return coordinator
+
+
+@asynchronous
+async def test_a_broker_whose_disk_fails_acts_no_more_and_is_lost() -> None:
+    coordinator = await with_full_disk(DsbsBackend(Path()))
     with pytest.raises(DiskFull):
         await coordinator.create_topic("clicks", 1, 1)
     with pytest.raises(Unavailable):
         coordinator.leader(AT)
     with pytest.raises(Unavailable, match="cannot be written"):
         await coordinator.create_topic("logs", 1, 1)
+    assert "cannot be written to the disk: no room" in str(await coordinator.lost())
     await coordinator.stop()
+
+
+@asynchronous
+async def test_a_broker_whose_disk_fails_when_nobody_asks_it_anything_is_lost_without_a_traceback() -> None:
+    cluster = DsbsBackend(Path())
+    unhandled: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
+    coordinator = await with_full_disk(cluster)
+    other = await cluster.start(2)
+    assert isinstance(await asyncio.wait_for(coordinator.lost(), WITHIN_S), Unavailable)
+    assert unhandled == []
+    await other.stop()
+    await coordinator.stop()
+
+
+@asynchronous
+async def test_an_orderly_stop_is_no_loss() -> None:
+    cluster = DsbsBackend(Path())
+    coordinator = await cluster.start(1)
+    lost = asyncio.create_task(coordinator.lost())
+    await coordinator.stop()
+    await asyncio.sleep(0)
+    assert not lost.done()
+    lost.cancel()
 
 
 @asynchronous

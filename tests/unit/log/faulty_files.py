@@ -51,6 +51,10 @@ class FaultyFiles(OsFiles):
         self._enter("pread")
         return os.pread(handle, bytes_max, position)
 
+    def send(self, socket: int, handle: int, position: int, bytes_max: int) -> int:  # type: ignore[override]
+        self._enter("send")
+        return os.sendfile(socket, handle, position, bytes_max)
+
     def fdatasync(self, handle: int) -> None:  # type: ignore[override]
         self._enter("fdatasync")
         os.fdatasync(handle)

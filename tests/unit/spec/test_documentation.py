@@ -24,12 +24,14 @@ TABLES: dict[str, dict[str, Key]] = {
     "experiments": keys.EXPERIMENT,
     "profiles": keys.PROFILE,
     "trials": keys.TRIALS,
+    "until": keys.UNTIL,
+    "pin": keys.PIN,
 }
 
 
 def rows(section: str) -> dict[str, tuple[str, str]]:
     """Key -> allowed, default of the table under a heading."""
-    part = DOCUMENT.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    part = re.split(rf"\n##+ {section}\n", DOCUMENT)[1].split("\n## ")[0]
     found = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", part, flags=re.MULTILINE)
     return {key: (allowed, default.strip("`")) for key, allowed, default in found}
 
@@ -45,9 +47,13 @@ def test_every_key_is_documented_as_it_is_read(section: str) -> None:
 
 
 def test_the_whole_file_of_the_document_is_read_and_can_be_planned() -> None:
-    (example,) = (each for each in EXAMPLES if "brokres" not in each)
+    (example,) = (each for each in EXAMPLES if each.startswith("version") and "brokres" not in each)
+    pieces = {name: piece for name in ("careful", "pin") for piece in EXAMPLES if piece.strip().startswith(f"{name}:")}
+    example = example.replace("\n\ntrials:", f"\n{pieces['careful']}\n{pieces['pin']}\ntrials:")
     found = spec(example)
     assert all(resolve(found, profile.name).trials for profile in found.profiles)
+    assert resolve(found, "careful").until
+    assert found.pin.clients == (1,)
 
 
 def test_the_messages_of_the_document_are_those_of_the_program() -> None:

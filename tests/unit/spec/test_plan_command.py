@@ -43,6 +43,15 @@ def test_the_plan_says_cells_trials_order_time_and_disk(capsys: pytest.CaptureFi
     assert lines[-1].startswith("disk at the peak: ")
 
 
+def test_with_until_the_most_is_expected_and_said_to_be_the_most(capsys: pytest.CaptureFixture[str]) -> None:
+    until = "until: {ratio_interval: 10%, tries_max: 9}"
+    Path(FILE).write_text(text().replace("messages: 30000, tries: 4", f"messages: 30000, tries: 4, {until}"))
+    assert run("--profile", "paper") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "6 cells x 4 architectures x 4 to 9 blocks = at most 216 trials" in lines[0]
+    assert lines[-2].startswith("expected: at most about ")
+
+
 def test_one_of_each_is_written_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
     only = ("architecture=dsbs", "message_size=8B", "mode=split", "try=1")
     assert run("--profile", "paper", *(word for each in only for word in ("--only", each))) == 0

@@ -98,5 +98,8 @@ def test_a_manifest_says_where_the_run_comes_from() -> None:
     assert manifest["spec_hash"] == PLAN.spec_hash
     assert manifest["versions"]["ZooKeeper"].startswith("3.")
     assert manifest["versions"]["grpcio"] != "not installed"
-    assert manifest["machine"]["memory_bytes"] > 2**20
+    machine = manifest["machine"]
+    assert machine["memory_bytes"] > 2**20
+    assert {"load_at_start", "kernel", "governor", "processor"} <= machine.keys()
+    assert int(machine["limits"]["open_files"].replace("unlimited", "1")) > 0
     assert manifest["ended"] is None
