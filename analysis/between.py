@@ -14,8 +14,8 @@ from analysis.statistics import FASTER, SLOWER
 from analysis.writing import Column, Table, significant
 
 Manifest = Mapping[str, Any]
+PAPER = "paper"  # what the paper is called beside a run
 _CELL = (
-    Column("others", "Other axes"),
     Column("message_size", "Bytes", "count"),
     Column("batch_size", "Batch", "count"),
     Column("mode", "Mode"),
@@ -86,6 +86,7 @@ def rates(compared: Compared) -> Table:
         "(Welch's t on logarithms; nothing pairs a try of one run with one of another).",
         columns=(
             Column("architecture", "Architecture"),
+            Column("others", "Published in" if first == PAPER else "Other axes"),
             *_CELL,
             Column("first", first, "number"),
             Column("second", second, "number"),
@@ -113,6 +114,7 @@ def ratios(compared: Compared) -> Table:
         columns=(
             Column("architecture", "Architecture"),
             Column("against", "Against"),
+            Column("others", "Published in" if first == PAPER else "Other axes"),
             *_CELL,
             Column("first", first, "number"),
             Column("verdict_first", f"in {first}"),

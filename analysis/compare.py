@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from analysis.between import Compared
 
-_PAPER = "paper"
 _PAPER_DIFFERS = (
     "the paper's machines, versions and data plane are not known, and not these",
     "the paper's tries are no blocks: they are paired in the order in which they are printed",
@@ -52,37 +52,42 @@ def _compare(options: argparse.Namespace) -> None:
     from analysis import publish
     from analysis.session import spark_session
 
-    names = _names(folders, options.paper)
-    out: Path = options.out or folders[-1].resolve().parent / f"compare-{names[0]}-{names[1]}"
-    with publish.work_folder(publish.made(out)) as work:
-        with spark_session(work, master=options.master, input_bytes=input_bytes, memory_mb=options.memory_mb) as spark:
-            compared = _found(spark, folders, names, options.paper)
-        text = publish.publish_comparison(out, compared)
+    called = names(folders, options.paper)
+    out: Path = options.out or folders[-1].resolve().parent / f"compare-{called[0]}-{called[1]}"
+    with (
+        tempfile.TemporaryDirectory(prefix="brokerlab-compare-") as work,
+        spark_session(Path(work), master=options.master, input_bytes=input_bytes, memory_mb=options.memory_mb) as spark,
+    ):
+        compared = found(spark, folders, called, options.paper)
+    text = publish.publish_comparison(publish.made(out), compared)
     for warning in compared.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     console.tell(f"{text}\nwritten to {out}: rates and ratios, as .csv and .md")
 
 
-def _names(folders: Sequence[Path], paper: bool) -> tuple[str, str]:
+def names(folders: Sequence[Path], paper: bool) -> tuple[str, str]:
     """What the runs are called: by their folders, told apart where those are called the same."""
     if paper:
-        return _PAPER, folders[0].resolve().name
+        from analysis.between import PAPER
+
+        return PAPER, folders[0].resolve().name
     first, second = (folder.resolve().name for folder in folders)
     return (first, second) if first != second else (f"{first} (A)", f"{second} (B)")
 
 
-def _found(spark: SparkSession, folders: Sequence[Path], names: tuple[str, str], paper: bool) -> Compared:
+def found(spark: SparkSession, folders: Sequence[Path], called: tuple[str, str], paper: bool) -> Compared:
+    """Compare what lies in the folders. Raises InputError where the two have nothing in common."""
     from analysis import between, pipeline, publish, statistics
 
     with pipeline.spark_errors():
         first, second = _values(spark, folders, paper)
         rates = pipeline.rows_of(statistics.rates_between(first, second))
         if not rates:
-            raise InputError(f"{names[0]} and {names[1]} have no cell and architecture in common")
+            raise InputError(f"{called[0]} and {called[1]} have no cell and architecture in common")
         ratios = pipeline.rows_of(statistics.ratios_between(first, second))
     manifests = [publish.manifest(folder) for folder in folders]
-    warnings = _PAPER_DIFFERS if paper else between.warnings(names, (manifests[0], manifests[1]))
-    return between.compared(names, warnings, rates, ratios)
+    warnings = _PAPER_DIFFERS if paper else between.warnings(called, (manifests[0], manifests[1]))
+    return between.compared(called, warnings, rates, ratios)
 
 
 def _values(spark: SparkSession, folders: Sequence[Path], paper: bool) -> tuple[DataFrame, DataFrame]:

@@ -70,15 +70,15 @@ def _require_java() -> None:
 def _configuration(work: Path, master: str, input_bytes: int, memory_mb: int) -> SparkConf:
     from pyspark import SparkConf
 
+    quick = _QUICK_JVM if input_bytes <= _QUICK_JVM_INPUT_BYTES_MAX else ""
     java = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", "-XX:-UsePerfData", f"-Djava.io.tmpdir={work}"]
-    if input_bytes <= _QUICK_JVM_INPUT_BYTES_MAX:
-        java.append(_QUICK_JVM)
     settings = {
         "spark.master": master,
         "spark.app.name": "brokerlab-analysis",
         "spark.driver.memory": f"{memory_mb}m",
         "spark.executor.memory": f"{memory_mb}m",
-        "spark.driver.extraJavaOptions": " ".join(java),
+        "spark.driver.extraJavaOptions": " ".join([*java, quick]).rstrip(),
+        "spark.executor.extraJavaOptions": quick,
         "spark.local.dir": str(work),
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.ui.enabled": "false",

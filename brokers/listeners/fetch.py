@@ -83,7 +83,7 @@ class Reading:
 
     def answer(self) -> list[Records]:
         fetched = self._service.metrics.fetch
-        fetched.requests += 1
+        fetched.requests += bool(self._messages)
         fetched.messages += self._messages
         fetched.bytes += self._bytes
         return wire.answer(self.request, self.found)

@@ -90,9 +90,11 @@ class LentSender:
 
     def _writable(self) -> None:
         try:
-            if self._go_on():
-                self._over(None)
+            left = self._go_on()
         except (OSError, LogDiskFailed) as error:
             self._pieces.clear()
             self._wait(False)
             self._over(error)
+            return
+        if left:
+            self._over(None)

@@ -85,11 +85,13 @@ class GroupCommit:
     def _begin(self) -> "asyncio.Future[None]":
         flush = self._log.begin_flush()
         assert flush is not None, "something is not synced"
-        running = asyncio.get_running_loop().run_in_executor(self._executor, flush.run)
-        running.add_done_callback(lambda _: self._end(flush))
-        return running
+        return asyncio.ensure_future(self._run(flush))
 
-    def _end(self, flush: Flush) -> None:
-        self._running = None
+    async def _run(self, flush: Flush) -> None:
+        """Over only when its outcome is noted: whoever found a sync that has ended would wait for it without end."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._executor, flush.run)
+        finally:
+            self._running = None
         with suppress(LogError):  # the log remembers a failure and tells each waiter at its next attempt
             self._log.end_flush(flush)

@@ -68,6 +68,12 @@ def test_wrong_input_is_one_line_and_exit_code_2_before_spark_starts(folder: Pat
         assert words in ended.stderr
 
 
+def test_records_elsewhere_need_a_folder_for_what_is_written() -> None:
+    ended = analysed("hdfs://nowhere/run", JAVA_HOME="/nonexistent")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "name a folder with --out" in ended.stderr
+
+
 def test_missing_java_is_said_with_what_mends_it(folder: Path) -> None:
     ended = analysed(folder, JAVA_HOME="/nonexistent")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)

@@ -1,4 +1,4 @@
-"""`python -m analysis.compare` as a process: two runs, a run and the paper, and what it refuses."""
+"""`python -m analysis.compare` as a process: what it writes, says and refuses."""
 
 from __future__ import annotations
 
@@ -54,22 +54,6 @@ def test_two_runs_are_compared_rate_by_rate_and_verdict_by_verdict(tmp_path: Pat
     assert (pairs["production"]["verdict_first"], pairs["production"]["verdict_second"]) == ("faster", "slower")
     assert "Warning: machines differ" in (out / "rates.md").read_text()
     assert "dsbs against zookeeper: both runs say the same in 1 of 2 cells, the opposite in 1" in ended.stdout
-
-
-def test_run_is_compared_with_the_published_tries(tmp_path: Path) -> None:
-    ended = compared("--paper", run(tmp_path / "mine", 0.5), "--out", tmp_path / "out")
-    assert ended.returncode == 0
-    assert "warning: the paper's machines, versions and data plane are not known" in ended.stderr
-    found = {(row["architecture"], row["role"]): row for row in rows(tmp_path / "out" / "rates.csv")}
-    assert set(found) == {(name, role) for name in ("dsbs", "zookeeper") for role in ("production", "consumption")}
-    assert (found["dsbs", "production"]["n_first"], found["dsbs", "production"]["n_second"]) == ("4", "3")
-    assert float(found["zookeeper", "production"]["first"]) == pytest.approx(83_750, rel=0.02)
-
-
-def test_runs_without_a_common_cell_are_refused(tmp_path: Path) -> None:
-    ended = compared(run(tmp_path / "a", 0.5), run(tmp_path / "b", 0.5, others="brokers=5"))
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "analysis: a and b have no cell and architecture in common\n"
 
 
 def test_what_cannot_be_compared_is_one_line_before_spark_starts(tmp_path: Path) -> None:

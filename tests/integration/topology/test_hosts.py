@@ -26,6 +26,7 @@ def spec_with(folder: Path, config: Path) -> Path:
         cluster="cluster: {topology: hosts, brokers: 2, partitions: 2}\n"
         f"hosts: {{brokers: [{first}, {second}], zookeeper: {second}, ssh_config: {config}}}",
         experiments=f"experiments: {{one: {SLOW}}}",
+        trials="trials: {warmup: 0, seed: 1, timeout_s: 90}",
     )
 
 
@@ -58,7 +59,7 @@ def test_a_run_on_hosts_is_audited_and_ends_with_its_sessions_when_it_is_killed_
     eventually(lambda: not any(alive(pid) for pid in there), "what ran on the hosts is gone")
 
     again = subprocess.run(words, capture_output=True, text=True, check=False, timeout=200)
-    assert (again.returncode, again.stderr) == (0, "")
+    assert (again.returncode, again.stderr) == (0, ""), again.stdout
     for row in rows(out).values():
         assert (row["verdict"], row["topology"], row["stored"]) == ("valid", "hosts", 200)
         assert {each["role"] for each in row["resources"]} == {"producer", "consumer"}, "the others' are not read"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 AT = TopicPartition("orders", 0)
+OUTLASTS_MS = 6_000  # what a busy machine takes to connect again once the server is back
 
 
 def serving(coordinator: ZooKeeperCoordinator) -> bool:
@@ -46,8 +47,8 @@ async def test_lookup_refuses_at_once_and_watch_serves_until_its_lease_ends_and_
     own_server: Server,
 ) -> None:
     async with group(own_server.address) as brokers:
-        asks = await brokers.start(1, metadata="lookup")
-        watches = await brokers.start(2)
+        asks = await brokers.start(1, metadata="lookup", session_timeout_ms=OUTLASTS_MS)
+        watches = await brokers.start(2, session_timeout_ms=OUTLASTS_MS)
         await asks.create_topic("orders", 1, 1)
         await knows(watches, "orders")
         sessions = {asks._session.id, watches._session.id}

@@ -10,9 +10,10 @@ import pytest
 from analysis import publish
 from analysis.charts import Drawn
 from analysis.findings import Findings
+from tests.integration.analysis.cluster import standalone
 from workloads import results
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 STEPS = 10
 
 
@@ -22,7 +23,7 @@ def outputs(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in files if p.relative_to(folder).parts[0] not in raw}
 
 
-def test_a_quiet_process_on_one_core_writes_the_same_bytes_as_this_session_on_all(
+def test_a_quiet_process_on_a_cluster_of_two_workers_writes_the_same_bytes_as_this_session_on_all_cores(
     found: Findings, drawn: list[Drawn], run_folder: Path, tmp_path: Path
 ) -> None:
     here, there = tmp_path / "here" / "run", tmp_path / "there" / "run"
@@ -30,8 +31,11 @@ def test_a_quiet_process_on_one_core_writes_the_same_bytes_as_this_session_on_al
     with publish.work_folder(here) as work:
         publish.publish(here, work, found, drawn, None)
     shutil.copytree(run_folder, there)
-    command = [sys.executable, "-W", "error", "-m", "analysis", str(there), "--progress", "--master", "local[1]"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    cluster = tmp_path / "cluster"
+    cluster.mkdir()
+    command = [sys.executable, "-W", "error", "-m", "analysis", there.as_uri(), "--progress", "--memory-mb", "600"]
+    with standalone(cluster) as master:
+        ended = subprocess.run([*command, "--master", master], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert outputs(there) == outputs(here)
     lines = ended.stdout.splitlines()

@@ -293,7 +293,7 @@ def test_requests_and_refusals_are_counted(tmp_path: Path) -> None:
                 await client.receive()
             client.send(struct.pack(">i", -1))
             assert await client.ended()
-            assert (harness.metrics.fetch.requests, harness.metrics.fetch.messages) == (2, 2)
+            assert (harness.metrics.fetch.requests, harness.metrics.fetch.messages) == (1, 2)
             assert (harness.metrics.produce.requests, harness.metrics.produce.messages) == (2, 3)
             assert harness.metrics.refused == {"CORRUPT_MESSAGE": 1, "FRAME_SIZE": 1}
             assert harness.listener.counts.requests == {"METADATA": 1, "FETCH": 2}

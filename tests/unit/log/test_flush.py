@@ -2,9 +2,11 @@
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +50,32 @@ def test_waiters_share_a_sync_and_those_who_came_later_the_next(tmp_path: Path) 
     asyncio.run(scenario())
     assert files.calls.count("fdatasync") == 2
     assert written.log.synced_offset == 2
+
+
+class AtOnce(Executor):
+    """Runs what it is given before it answers, so that a sync is over within a few turns of the loop."""
+
+    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*arguments, **named))
+        return done
+
+
+def test_whoever_comes_while_a_sync_ends_gets_the_next(tmp_path: Path) -> None:
+    """At each turn of the loop one comes, so that one comes between a sync's end and its outcome."""
+    written = Written(opened(tmp_path, DURABLE, FaultyFiles()))
+    commit = GroupCommit(written.log, AtOnce())
+
+    async def scenario() -> None:
+        waiters = []
+        for number in range(1, 30):
+            written.append(b"message")
+            waiters.append(asyncio.create_task(commit.synced(number)))
+            await asyncio.sleep(0)
+        await asyncio.gather(*waiters)
+
+    asyncio.run(scenario())
+    assert written.log.synced_offset == 29
 
 
 def test_what_is_synced_already_needs_no_wait(tmp_path: Path) -> None:
