@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Final
 from brokers.broker import BrokerProcess
 from brokers.config import ConfigError, load
 from brokers.errors import FolderInUse, PortInUse
-from brokers.journal import JournalFailed
 from brokers.log.errors import LogError
-from coordinators.errors import CoordinationError, InvalidRequest
+from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed
 
 if TYPE_CHECKING:
     from brokers.config import BrokerConfig

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from crc32c import crc32c
 
 from brokers.log.files import OS_FILES, Files, read_file, replace_file, sync_directory
+from coordinators.errors import JournalFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 _HEAD: Final = struct.Struct(">II")
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
-
-
-class JournalFailed(Exception):
-    """The disk refused. Definite: the record is not in the journal; it takes no more records until the next start."""
 
 
 class FileJournal:

@@ -55,3 +55,8 @@ class OutcomeUnknown(CoordinationError):
     """The request was sent and no answer came: it may have happened."""
 
     definite = False
+
+
+class JournalFailed(Exception):
+    """The disk refused a journal that a broker lends. Definite: the record is not in it; it takes no more until the
+    next start. No `CoordinationError`, for it is the broker's storage that failed."""

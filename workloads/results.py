@@ -85,36 +85,57 @@ def trial_schema() -> pa.Schema:
         ("join_s", real),                # the slowest consumer: from start to an assignment it can fetch from
         ("verdict", text),               # valid | invalid (does not balance) | failed (did not finish)
         ("reason", text),                # empty when valid
-        ("resources", pa.list_(pa.struct([
-            ("role", text),              # broker | coordinator | producer | consumer | network (what delays packets)
-            ("node", text),              # "broker-1", "zookeeper", "producer-0"
-            ("window", text),            # production | consumption | both (streaming)
-            ("wall_s", real),
-            ("cpu_user_s", real),
-            ("cpu_system_s", real),
-            ("rss_max_bytes", whole),
-            ("written_bytes", whole),    # to disk; what the page cache still holds is not in it
-            ("received_bytes", whole),   # by network, as the process itself counted; null where it does not count
-            ("sent_bytes", whole),
-            ("gc_pause_s", real),        # the world stopped for the JVM's collector; null where there is no JVM
-            ("coordination_cpu_s", real),  # of a broker's CPU, what the coordination client's own threads took
-        ]))),
-        ("coordination", pa.list_(pa.struct([
-            ("node", text),              # the broker that counted
-            ("window", text),            # production | consumption | both (streaming)
-            ("operation", text),         # lookup | commit | watch | push | digest | heartbeat | ...
-            ("count", whole),
-            ("bytes", whole),
-            ("wait_s", real),            # time that requests waited for coordination
-        ]))),
-        ("broker_requests", pa.list_(pa.struct([
-            ("node", text),
-            ("window", text),
-            ("operation", text),         # produce | fetch
-            ("requests", whole),         # those that carried messages
-            ("messages", whole),
-            ("bytes", whole),
-        ]))),
+        ("resources", pa.list_(resources_type())),
+        ("coordination", pa.list_(coordination_type())),
+        ("broker_requests", pa.list_(broker_requests_type())),
+    ])  # fmt: skip
+
+
+def resources_type() -> pa.StructType:
+    """What each process used in each window."""
+    import pyarrow as pa
+
+    return pa.struct([
+        ("role", pa.string()),            # broker | coordinator | producer | consumer | network (what delays packets)
+        ("node", pa.string()),            # "broker-1", "zookeeper", "producer-0"
+        ("window", pa.string()),          # production | consumption | both (streaming)
+        ("wall_s", pa.float64()),
+        ("cpu_user_s", pa.float64()),
+        ("cpu_system_s", pa.float64()),
+        ("rss_max_bytes", pa.int64()),
+        ("written_bytes", pa.int64()),    # to disk; what the page cache still holds is not in it
+        ("received_bytes", pa.int64()),   # by network, as the process itself counted; null where it does not count
+        ("sent_bytes", pa.int64()),
+        ("gc_pause_s", pa.float64()),     # the world stopped for the JVM's collector; null where there is no JVM
+        ("coordination_cpu_s", pa.float64()),  # of a broker's CPU, what the coordination client's own threads took
+    ])  # fmt: skip
+
+
+def coordination_type() -> pa.StructType:
+    """What each broker asked of its coordinator in each window."""
+    import pyarrow as pa
+
+    return pa.struct([
+        ("node", pa.string()),       # the broker that counted
+        ("window", pa.string()),     # production | consumption | both (streaming)
+        ("operation", pa.string()),  # lookup | commit | watch | push | digest | heartbeat | ...
+        ("count", pa.int64()),
+        ("bytes", pa.int64()),
+        ("wait_s", pa.float64()),    # time that requests waited for coordination
+    ])  # fmt: skip
+
+
+def broker_requests_type() -> pa.StructType:
+    """What each broker served in each window."""
+    import pyarrow as pa
+
+    return pa.struct([
+        ("node", pa.string()),
+        ("window", pa.string()),
+        ("operation", pa.string()),  # produce | fetch
+        ("requests", pa.int64()),    # those that carried messages
+        ("messages", pa.int64()),
+        ("bytes", pa.int64()),
     ])  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from brokers.journal import JournalFailed
 from brokers.listeners.groups import serves
 from brokers.listeners.service import code_of
 from brokers.wire.errors import ErrorCode
@@ -19,7 +18,7 @@ from brokers.wire.offsets import (
     OffsetFetchResponse,
     OffsetFetchTopicResponse,
 )
-from coordinators.errors import CoordinationError, InvalidRequest, Unavailable
+from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed, Unavailable
 from coordinators.model import COMMIT_METADATA_MAX, Committed, TopicPartition
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from brokers.journal import JournalFailed
 from brokers.log.errors import LogError, LogOffsetOutOfRange, SequenceError
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.store import NotLeader
 from brokers.wire.batch import BatchError, Record, RecordToSend
 from coordinators import errors as coordination
-from coordinators.errors import InvalidRequest
+from coordinators.errors import InvalidRequest, JournalFailed
 from coordinators.model import Topic, TopicSettings
 
 if TYPE_CHECKING:

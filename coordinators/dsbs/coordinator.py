@@ -37,7 +37,7 @@ from coordinators.dsbs.messages import encode
 from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.printed import Tables, printed
 from coordinators.dsbs.settings import parse
-from coordinators.errors import BrokerIdTaken, InvalidRequest, TopicExists, Unavailable
+from coordinators.errors import BrokerIdTaken, InvalidRequest, JournalFailed, TopicExists, Unavailable
 from coordinators.model import Creation
 from coordinators.placement import group_home
 
@@ -206,7 +206,7 @@ class DsbsCoordinator(Coordinator):
         if self._over is None:
             try:
                 self._do(event)
-            except Exception:
+            except JournalFailed:
                 if self._loss is None:
                     raise
 
@@ -216,7 +216,7 @@ class DsbsCoordinator(Coordinator):
         actions = machine.step(event, self._now_ms())
         try:
             self._perform(actions)
-        except Exception as error:
+        except JournalFailed as error:
             self._end(f"its tables cannot be written to the disk: {error}")
             self._lose(self._unavailable())
             raise

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.journal import FileJournal, JournalFailed
+from brokers.journal import FileJournal
+from coordinators.errors import JournalFailed
 from tests.unit.log.faulty_files import Death, FaultyFiles
 
 RECORDS = [b"one", b"two" * 100, b"three"]

@@ -13,7 +13,7 @@ from coordinators.dsbs.coordinator import DsbsCoordinator
 from coordinators.dsbs.disk import STALE_RECORDS_MAX, Disk
 from coordinators.dsbs.rows import OffsetRow
 from coordinators.dsbs.settings import Settings, parse
-from coordinators.errors import InvalidRequest, Unavailable, Unreadable
+from coordinators.errors import InvalidRequest, JournalFailed, Unavailable, Unreadable
 from coordinators.model import Committed, TopicPartition
 from tests.contract.backend import WITHIN_S, MemoryJournal, asynchronous
 from tests.contract.backends.dsbs import OPTIONS, DsbsBackend
@@ -21,17 +21,12 @@ from tests.contract.backends.dsbs import OPTIONS, DsbsBackend
 AT = TopicPartition("orders", 0)
 
 
-class DiskFull(Exception):
-    def __str__(self) -> str:
-        return "no room"
-
-
 class FullJournal(MemoryJournal):
     full = False
 
     def append(self, record: bytes) -> None:
         if self.full:
-            raise DiskFull
+            raise JournalFailed("no room")
         super().append(record)
 
 
@@ -68,7 +63,7 @@ async def with_full_disk(cluster: DsbsBackend) -> DsbsCoordinator:
 @asynchronous
 async def test_a_broker_whose_disk_fails_acts_no_more_and_is_lost() -> None:
     coordinator = await with_full_disk(DsbsBackend(Path()))
-    with pytest.raises(DiskFull):
+    with pytest.raises(JournalFailed):
         await coordinator.create_topic("clicks", 1, 1)
     with pytest.raises(Unavailable):
         coordinator.leader(AT)

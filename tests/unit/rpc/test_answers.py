@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.journal import JournalFailed
 from brokers.log import errors as log
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import REFUSALS, error_of, record_of, settings_of, to_send
@@ -12,7 +11,7 @@ from brokers.store import NotLeader
 from brokers.wire import batch
 from brokers.wire.batch import Record
 from coordinators import errors as coordination
-from coordinators.errors import CoordinationError, InvalidRequest
+from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed
 from coordinators.model import TopicSettings
 
 
