@@ -63,7 +63,9 @@ async def test_a_replica_that_is_out_of_sync_does_not_lead(cluster: Backend) -> 
     heir = before.replicas[2]
     await leader.change_in_sync(AT, {before.leader, heir}, before.epoch)
     for broker in others(brokers, leader):
-        await until(broker, lambda view: len(view.topics[AT.topic].partitions[0].in_sync) == 2)
+        await until(
+            broker, lambda view: AT.topic in view.topics and len(view.topics[AT.topic].partitions[0].in_sync) == 2
+        )
     await cluster.kill(leader)
     for broker in others(brokers, leader):
         await until(broker, lambda view: leads(view, heir))
