@@ -24,7 +24,8 @@ TRIALS_MAX = 100_000  # measured ones
 TRIAL_ID_CHARACTERS_MAX = 220  # an id is a file name, of which file systems take 255 bytes, endings included
 # A warm-up is long enough for a rate that is not made of its own start.
 WARMUP_S = 0.5
-SIZING_S = 0.25  # of a warm-up that finds how many messages a trial takes
+# Of a warm-up that finds how many messages a trial takes; in streaming it is a while until both ends are up to speed.
+SIZING_S = {"split": 0.25, "streaming": 0.4}
 # Where a profile counts messages, its trials may be too short or too long to find drift with.
 CALIBRATION_S = 1.0
 CALIBRATION_ARCHITECTURE = Architecture("static", "static")
@@ -243,6 +244,11 @@ def _hash(spec: Spec, length: Length, architectures: Sequence[Architecture], cel
     return hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def _sizing_length(cell: Cell, sizes: Length) -> Length:
+    assert sizes.duration_s is not None, "a trial of so many messages needs no sizing"
+    return Length(None, min(SIZING_S[cell.mode], sizes.duration_s / 2), cell.messages_least)
+
+
 class _Layout:
     """Puts trials in their order.
 
@@ -306,12 +312,12 @@ class _Layout:
         for count in range(1, self._warmups + 1):
             trial_id = f"warmup/{first.id}/{architecture.name}/{block}{suffix}/{count}"
             yield self._trial(trial_id, "warmup", first, architecture, block, self._warmup_length(first))
-        for cell in cells if sizes else ():
+        for cell in cells if sizes is not None else ():
             trial_id = f"sizing/{cell.id}/{architecture.name}"
-            yield self._trial(trial_id, "warmup", cell, architecture, block, self._warmup_length(cell, SIZING_S), sizes)
+            yield self._trial(trial_id, "warmup", cell, architecture, block, _sizing_length(cell, sizes), sizes)
 
-    def _warmup_length(self, cell: Cell, seconds: float = WARMUP_S) -> Length:
-        return Length(None, min(seconds, self._length.duration_s or seconds), cell.messages_least)
+    def _warmup_length(self, cell: Cell) -> Length:
+        return Length(None, min(WARMUP_S, self._length.duration_s or WARMUP_S), cell.messages_least)
 
     def _trial(
         self,

@@ -334,7 +334,8 @@ def _found_size(trial: Trial, measured: Measured) -> Size:
     wanted = max(produced_rps * asked.duration_s, consumed_rps * min(SHORTEST_WINDOW_S, asked.duration_s))
     batch = trial.cell.batch_size
     messages = max(asked.messages_min, round(wanted / batch) * batch)
-    return Size(messages, min(messages, max(asked.messages_min, round(consumed_rps * asked.duration_s))))
+    least = min(asked.messages_min, trial.cell.messages_least)
+    return Size(messages, min(messages, max(least, round(consumed_rps * asked.duration_s))))
 
 
 class TrialTimeout(BrokerlabError):

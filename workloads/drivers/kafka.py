@@ -70,7 +70,7 @@ KEPT_MESSAGE_BYTES_MAX: Final = 1024
 LINGER_MS: Final = 200
 # About two and a half seconds. What then fails is told with the broker's reason; what times out has none.
 RETRIES_MAX: Final = 5
-STATISTICS_MS: Final = 100
+STATISTICS_MS: Final = 50
 POLL_S: Final = 0.05
 FLUSH_S: Final = 0.005
 # Every so many commits one waits for its answer, and so for all before it: that many are under way at most.
