@@ -312,7 +312,9 @@ class _Layout:
         for count in range(1, self._warmups + 1):
             trial_id = f"warmup/{first.id}/{architecture.name}/{block}{suffix}/{count}"
             yield self._trial(trial_id, "warmup", first, architecture, block, self._warmup_length(first))
-        for cell in cells if sizes is not None else ():
+        if sizes is None:
+            return
+        for cell in cells:
             trial_id = f"sizing/{cell.id}/{architecture.name}"
             yield self._trial(trial_id, "warmup", cell, architecture, block, _sizing_length(cell, sizes), sizes)
 
