@@ -21,7 +21,7 @@ $(SETUP): $(LOCK)
 run: $(SETUP)  ## run the steady profile and write tables, figures and report
 	@$(BIN)/brokerlab run --profile steady $(RUN_ARGUMENTS)
 
-quick: $(SETUP)  ## a first look, in a few minutes
+quick: $(SETUP)  ## a first look, in a minute
 	@$(BIN)/brokerlab run --profile quick $(RUN_ARGUMENTS)
 
 paper: $(SETUP)  ## the 2017 paper's cells: 30,000 messages, four tries
