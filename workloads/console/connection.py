@@ -16,7 +16,7 @@ from workloads.playground import Playground
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from confluent_kafka import KafkaError
+    from confluent_kafka import Consumer, KafkaError
     from confluent_kafka.admin._metadata import BrokerMetadata, ClusterMetadata, TopicMetadata
 
 CONNECT_WITHIN_S: Final = 5.0
@@ -52,11 +52,12 @@ class Cluster:
     def admin(self) -> AdminClient:
         return AdminClient(self.config())
 
-    def metadata(self) -> ClusterMetadata:
-        """All brokers and topics, as the first that answers knows them. Raises `NoAnswer`."""
+    def metadata(self, client: AdminClient | Consumer | None = None) -> ClusterMetadata:
+        """All brokers and topics, as the first that answers knows them; `client` knows the brokers then. Raises
+        `NoAnswer`."""
         self._require_listener()
         try:
-            return self.admin().list_topics(timeout=ANSWER_WITHIN_S)
+            return (client or self.admin()).list_topics(timeout=ANSWER_WITHIN_S)
         except KafkaException as error:
             raise NoAnswer(f"{self.bootstrap} does not answer as a Kafka broker: {said(error)}") from error
 

@@ -66,6 +66,7 @@ class Reader:
         })  # fmt: skip
         self._kafka = Consumer(config)
         if settings.group is not None:
+            cluster.metadata(self._kafka)  # else its join may be late by ten seconds: `drivers.kafka.Consumer.join`
             self._kafka.subscribe([topic])
         else:
             start = OFFSET_BEGINNING if settings.from_beginning else OFFSET_END

@@ -75,6 +75,10 @@ POLL_S: Final = 0.05
 FLUSH_S: Final = 0.005
 # Every so many commits one waits for its answer, and so for all before it: that many are under way at most.
 COMMITS_UNDER_WAY_MAX: Final = 16
+# Of each partition, so many batches lie ready at the consumer: enough that it never waits for the millisecond after
+# which librdkafka looks again, few enough that a window is filled by fetches of what it consumes. librdkafka's own
+# 100,000 messages make it fetch as fast as it can for the first seconds, and commits stand in line behind that.
+FETCHED_AHEAD_BATCHES: Final = 20
 # What librdkafka calls by another name than all drivers do.
 _STATUS: Final = {"KAFKA_STORAGE_ERROR": STORAGE_FAILED}
 # What a batch of messages is asked for, without a Python loop.
@@ -93,6 +97,17 @@ def _no_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def _learn(kafka: KafkaProducer | KafkaConsumer, job: ProduceJob | ConsumeJob) -> None:
+    """Ask for the brokers, and who leads the job's topic."""
+    try:
+        found = kafka.list_topics(job.topic, timeout=CONNECT_WITHIN_S)
+    except KafkaException as error:
+        raise DriverError(f"no answer from {', '.join(job.bootstrap)}: {error}") from error
+    failed = found.topics[job.topic].error
+    if failed is not None:
+        raise DriverError(f"topic {job.topic!r}: {failed}")
 
 
 class Producer:
@@ -126,13 +141,7 @@ class Producer:
 
     def connect(self) -> None:
         """Learn who leads, and have a connection to every broker."""
-        try:
-            found = self._kafka.list_topics(self._job.topic, timeout=CONNECT_WITHIN_S)
-        except KafkaException as error:
-            raise DriverError(f"no answer from {', '.join(self._job.bootstrap)}: {error}") from error
-        failed = found.topics[self._job.topic].error
-        if failed is not None:
-            raise DriverError(f"topic {self._job.topic!r}: {failed}")
+        _learn(self._kafka, self._job)
         deadline = monotonic() + CONNECT_WITHIN_S
         while not self._brokers_up:
             if monotonic() > deadline:
@@ -267,13 +276,20 @@ class Consumer:
                 "fetch.queue.backoff.ms": 1,
                 "fetch.message.max.bytes": max(1_048_576, 2 * job.batch_size * job.message_size),
                 "queued.max.messages.kbytes": 262_144,
+                "queued.min.messages": FETCHED_AHEAD_BATCHES * job.batch_size,
                 "socket.nagle.disable": True,
                 "enable.sparse.connections": False,
             }
         )
 
     def join(self) -> None:
-        """Subscribe, and wait for as many partitions as fall to this member when all are there."""
+        """Subscribe, and wait for as many partitions as fall to this member when all are there.
+
+        Not before librdkafka has learned the brokers. When it does, it drops the connections to the addresses that it
+        was given; a question that is under way on one of them is lost, and the group's about its topic is then not
+        asked again for ten seconds or more.
+        """
+        _learn(self._kafka, self._job)
         self._kafka.subscribe([self._job.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
         deadline = monotonic() + CONNECT_WITHIN_S
         while len(self._next) != len(self._job.partitions):

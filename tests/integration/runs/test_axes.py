@@ -16,6 +16,7 @@ from tests.integration.runs.broken_broker import COUNTS_SYNCS, put_in
 from tests.integration.runs.short_runs import rows, run_here
 from tests.unit.workloads.plans import plan
 from workloads.drivers.grpc import Admin
+from workloads.drivers.kafka import FETCHED_AHEAD_BATCHES
 from workloads.plan import Plan
 from workloads.results import LATENCY, REQUESTS
 from workloads.runner import Summary
@@ -44,6 +45,11 @@ ALONE = plan(
         acks: [0, 1], fsync: [never, {interval_ms: 20}]}
 """,
     profile=f"{{experiments: one, {PROFILE}}}",
+)
+# By time, so that more is produced than is consumed.
+TIMED = plan(
+    experiments="experiments: {one: {message_size: 32B, batch_size: 1, mode: split, driver: kafka}}",
+    profile="{experiments: one, duration_s: 0.1, messages_min: 100, tries: 1}",
 )
 
 
@@ -195,3 +201,12 @@ def test_acks_and_fsync_reach_the_broker(tmp_path: Path) -> None:
     for trial, count in zip(ALONE.trials, found, strict=True):
         settings = trial.cell.cluster
         assert bool(count) == (settings.fsync == "interval"), settings
+
+
+def test_what_is_fetched_in_a_window_is_what_it_consumes_and_a_little(tmp_path: Path) -> None:
+    assert run_here(tmp_path, TIMED) == Summary(valid=1, invalid=0, failed=0)
+    (row,) = rows(tmp_path).values()
+    ahead_max = row["partitions"] * (FETCHED_AHEAD_BATCHES + 1)
+    assert row["messages"] > row["consumed"] + ahead_max, "else nothing is shown here"
+    _, fetched = at_brokers(row, "fetch")
+    assert row["consumed"] <= fetched <= row["consumed"] + ahead_max
