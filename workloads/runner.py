@@ -47,6 +47,9 @@ LOST_MAX: Final = 2
 END_NOTICED_WITHIN_S: Final = 1.0
 # The faster end's window may be shorter than asked for, but not so short that its rate says nothing.
 SHORTEST_WINDOW_S: Final = 0.35
+# At least this much of each partition is consumed: in streaming, the warm-up that sizes may end before consumers get
+# anything, because producers keep the brokers or ZooKeeper busy.
+BATCHES_CONSUMED_MIN: Final = 10
 
 
 class SpecChanged(BrokerlabError):
@@ -334,7 +337,7 @@ def _found_size(trial: Trial, measured: Measured) -> Size:
     wanted = max(produced_rps * asked.duration_s, consumed_rps * min(SHORTEST_WINDOW_S, asked.duration_s))
     batch = trial.cell.batch_size
     messages = max(asked.messages_min, round(wanted / batch) * batch)
-    least = min(asked.messages_min, trial.cell.messages_least)
+    least = min(asked.messages_min, BATCHES_CONSUMED_MIN * batch * trial.cell.cluster.partitions)
     return Size(messages, min(messages, max(least, round(consumed_rps * asked.duration_s))))
 
 

@@ -1,4 +1,5 @@
-"""Which of two ends of a trial is told: the client that lost its broker speaks, and the broker is why."""
+"""Which of two ends of a trial is told: the client that lost its broker speaks, and the broker is why. How long trials
+become."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from workloads.drivers.api import DriverError
 from workloads.processes import ProcessFailed
 from workloads.progress import PlainProgress
 from workloads.results import SCHEMA_VERSION, ResultsFolder
-from workloads.runner import Run
-from workloads.trial import TrialRun
+from workloads.runner import Run, _found_size
+from workloads.trial import Measured, Size, TrialRun
 
 PLAN = plan()
 
@@ -62,3 +63,29 @@ def test_where_every_broker_lives_the_clients_reason_is_told(run: Run, monkeypat
     monkeypatch.setattr("workloads.runner.END_NOTICED_WITHIN_S", 0.01)
     with pytest.raises(DriverError, match="Socket closed"):
         watched(run, Ends(broker_ends=False))
+
+
+def sized(*, produced: int, consumed: int) -> Size:
+    """What a warm-up of 0.4 s says for a trial of batches of 10 in three partitions."""
+    timed = plan(
+        experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: streaming}}",
+        profile="{experiments: one, duration_s: 0.8, tries: 1}",
+    )
+    (sizing,) = [trial for trial in timed.trials if trial.sizes is not None]
+    measured = Measured(
+        produced=[{"acknowledged": produced, "window_s": 0.4}], consumed=[{"consumed": consumed, "window_s": 0.4}]
+    )
+    return _found_size(sizing, measured)
+
+
+def test_each_end_is_as_long_as_the_rates_of_its_warm_up_say() -> None:
+    assert sized(produced=40_000, consumed=4_000) == Size(messages=80_000, to_consume=8_000)
+
+
+def test_consumers_that_got_nothing_in_the_warm_up_are_to_get_some_batches_of_each_partition() -> None:
+    assert sized(produced=40_000, consumed=10) == Size(messages=80_000, to_consume=300)
+
+
+def test_nobody_is_to_consume_more_than_is_sent() -> None:
+    assert sized(produced=40, consumed=40) == Size(messages=1_000, to_consume=300)
+    assert sized(produced=40_000, consumed=400_000).to_consume == sized(produced=40_000, consumed=400_000).messages
