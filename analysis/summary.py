@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from statistics import median
 
 from analysis.findings import CONTROL, PAPER_PAIR, ROLES, WINDOWS, Findings, Found
+from analysis.limits import BUSY_CORES, busiest
 from analysis.reasons import reasons
 from analysis.tables import taxes
 from analysis.writing import significant
 
-# A process that uses this much of a core is taken to be what limits the rate.
-_BUSY_CORES = 0.9
 _NAMED_MAX = 3
 
 
@@ -143,27 +142,17 @@ def _limits(found: Findings) -> Iterable[str]:
     for window in WINDOWS:
         parts = []
         for name in found.architectures:
-            busiest = _busiest([r for r in found.resources if (r["architecture"], r["window"]) == (name, window)])
-            full = [row["process"] for row in busiest if row["cores_busiest"] >= _BUSY_CORES]
+            most = busiest(found, name, window)
+            full = [row["process"] for row in most if row["cores_busiest"] >= BUSY_CORES]
             if full:
                 what = " or ".join(sorted(set(full)))
-                parts.append(f"the {what} of {name} in {len(full)} of {len(busiest)} cells")
+                parts.append(f"the {what} of {name} in {len(full)} of {len(most)} cells")
         if parts:
             where = "streaming" if window == "both" else window
             yield (
-                f"In {where} one process was busy with {_BUSY_CORES * 100:.0f} % or more of a core, so that it, and "
+                f"In {where} one process was busy with {BUSY_CORES * 100:.0f} % or more of a core, so that it, and "
                 f"not coordination, is likely what limits the rate: {'; '.join(parts)}."
             )
-
-
-def _busiest(rows: Iterable[Found]) -> list[Found]:
-    """Of each cell, the kind of process of which one used most of a core."""
-    most: dict[str, Found] = {}
-    for row in rows:
-        best = most.get(row["cell"])
-        if row["cores_busiest"] is not None and (best is None or row["cores_busiest"] > best["cores_busiest"]):
-            most[row["cell"]] = row
-    return list(most.values())
 
 
 def _hypothesis(found: Findings) -> Iterable[str]:

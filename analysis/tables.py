@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from analysis import order, why
+from analysis import limits, order, why
 from analysis.appendix import performance, varying_batch_size
 from analysis.findings import CONTROL, Findings, Found
 from analysis.writing import Column, Row, Table
@@ -15,6 +15,7 @@ _MODE, _ROLE, _OTHERS = Column("mode", "Mode"), Column("role", "Role"), Column("
 _ARCHITECTURE, _AGAINST = Column("architecture", "Architecture"), Column("against", "Against")
 _CELL = (_OTHERS, _SIZE, _BATCH, _MODE)
 _WINDOW = Column("window", "Window")
+_SATURATED = Column("saturated", "Saturated")
 _TRIES = Column("n", "Tries", "count")
 
 
@@ -61,7 +62,8 @@ def comparison(found: Findings) -> Table:
         name="comparison",
         title="Architectures compared, cell by cell",
         note="Ratio of geometric mean rates, tries paired by block, with its 95 % interval. Faster and slower mean "
-        "that the whole interval lies on that side of 1.",
+        "that the whole interval lies on that side of 1. Saturated: the processes that used 90 % or more of a core; "
+        "where a client is among them, the ratio is one of what the client can do.",
         columns=(
             _ARCHITECTURE,
             _AGAINST,
@@ -72,10 +74,20 @@ def comparison(found: Findings) -> Table:
             Column("low", "from", "number"),
             Column("high", "to", "number"),
             Column("verdict", "Verdict"),
+            _SATURATED,
         ),
-        rows=_by_pair(row for row in found.ratios if row["metric"] == "rps"),
+        rows=_by_pair(_both_marked(found)),
         sections=("architecture", "against"),
     )
+
+
+def _both_marked(found: Findings) -> Iterable[Found]:
+    full = limits.saturated(found)
+    for row in found.ratios:
+        if row["metric"] == "rps":
+            names = (row["architecture"], row["against"])
+            parts = [f"{full[at]} of {at[0]}" for name in names if (at := (name, row["cell"], row["role"])) in full]
+            yield {**row, "saturated": ", ".join(parts)}
 
 
 def _by_pair(rows: Iterable[Found]) -> tuple[Found, ...]:
@@ -167,7 +179,8 @@ def cells(found: Findings) -> Table:
         name="cells",
         title="Rates and their spread",
         note="Messages/s over the valid tries: mean, standard deviation, coefficient of variation, and the 95 % "
-        "interval of the mean (Student's t). One try alone has no interval.",
+        "interval of the mean (Student's t). One try alone has no interval. Saturated: the process that used 90 % or "
+        "more of a core, and so likely limits the rate.",
         columns=(
             _ARCHITECTURE,
             *_CELL,
@@ -178,10 +191,18 @@ def cells(found: Findings) -> Table:
             Column("cv", "CV", "share"),
             Column("low", "from", "number"),
             Column("high", "to", "number"),
+            _SATURATED,
         ),
-        rows=_by_architecture(row for row in found.cells if row["metric"] == "rps"),
+        rows=_by_architecture(_marked(found)),
         sections=("architecture",),
     )
+
+
+def _marked(found: Findings) -> Iterable[Found]:
+    full = limits.saturated(found)
+    for row in found.cells:
+        if row["metric"] == "rps":
+            yield {**row, "saturated": full.get((row["architecture"], row["cell"], row["role"]), "")}
 
 
 def _by_architecture(rows: Iterable[Found]) -> tuple[Found, ...]:

@@ -49,7 +49,7 @@ ALONE = plan(
 # By time, so that more is produced than is consumed.
 TIMED = plan(
     experiments="experiments: {one: {message_size: 32B, batch_size: 1, mode: split, driver: kafka}}",
-    profile="{experiments: one, duration_s: 0.1, messages_min: 100, tries: 1}",
+    profile="{experiments: one, duration_s: 0.1, messages_min: 2000, tries: 1}",
 )
 
 

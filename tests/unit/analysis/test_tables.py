@@ -100,3 +100,27 @@ def test_column_of_other_axes_is_there_only_when_the_run_has_some(found: Finding
     assert not has(by_name(found)["cells"])
     swept = dataclasses.replace(found, cells=tuple({**row, "others": "brokers=5"} for row in found.cells))
     assert has(by_name(swept)["cells"])
+
+
+def test_cells_in_which_a_process_used_a_whole_core_are_marked(found: Findings) -> None:
+    full = {row["architecture"]: row for row in found.resources if row["process"] == "producer"}
+    assert full["static"]["cores_busiest"] > 0.9
+    rows = [row for row in tables.cells(found).rows if row["architecture"] == "static" and row["mode"] == "split"]
+    assert {row["role"]: row["saturated"] for row in rows} == {"production": "producer", "consumption": "consumer"}
+    idle = dataclasses.replace(found, resources=tuple({**row, "cores_busiest": 0.89} for row in found.resources))
+    assert {row["saturated"] for row in tables.cells(idle).rows} == {""}
+
+
+def test_a_ratio_says_which_of_its_two_architectures_was_held_up_by_a_process(found: Findings) -> None:
+    only = dataclasses.replace(
+        found,
+        resources=tuple(
+            {**row, "cores_busiest": 0.95 if (row["architecture"], row["process"]) == ("dsbs", "producer") else 0.1}
+            for row in found.resources
+        ),
+    )
+    rows = [row for row in tables.comparison(only).rows if (row["role"], row["mode"]) == ("production", "split")]
+    marks = {(row["architecture"], row["against"]): row["saturated"] for row in rows}
+    assert marks["dsbs", "zookeeper"] == "producer of dsbs"
+    assert all(mark == "producer of dsbs" for names, mark in marks.items() if "dsbs" in names)
+    assert all(mark == "" for names, mark in marks.items() if "dsbs" not in names)
