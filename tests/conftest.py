@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,11 @@ from tests.integration.processes.running import alive, descendants
 
 settings.register_profile("here", deadline=None, print_blob=True)
 settings.load_profile("here")
+
+# A shell starts what runs in the background with Ctrl-C ignored, and so would be all that the tests start from there;
+# a handler of Python's own is not passed on.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
