@@ -19,7 +19,7 @@ from brokers.rpc.brokerlab_pb2_grpc import AdminStub, DataStub
 from workloads.ports import free_ports
 
 PROC = Path("/proc")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def eventually(holds: Callable[[], object], what: str) -> None:

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from brokers.rpc import brokerlab_pb2 as pb
-from tests.integration.processes.running import PROC, RunningBroker, eventually
+from tests.integration.processes.running import PATIENCE_S, PROC, RunningBroker, eventually
 
 MESSAGE_BYTES_MAX = 100_000
 REQUEST_BYTES_MAX = 1_000_000
@@ -41,10 +41,10 @@ def _healthy(broker: RunningBroker, mine: int) -> Iterator[None]:
     yield
     value = b"a healthy client's"
     request = pb.ProduceRequest(topic="t", partition=mine, acks=1, records=[pb.Record(value=value)])
-    produced = broker.data_stub().Produce(request, timeout=5)
+    produced = broker.data_stub().Produce(request, timeout=PATIENCE_S)
     assert produced.error.code == pb.OK
     fetched = broker.data_stub().Fetch(
-        pb.FetchRequest(topic="t", partition=mine, offset=produced.base_offset), timeout=5
+        pb.FetchRequest(topic="t", partition=mine, offset=produced.base_offset), timeout=PATIENCE_S
     )
     assert [record.value for record in fetched.records] == [value]
 
@@ -141,7 +141,7 @@ def test_a_fetch_that_cannot_be_is_refused_with_the_reason(broker: RunningBroker
         ({"wait_max_ms": -1}, pb.INVALID_REQUEST, "wait_max_ms must not be negative"),
     ):
         fields = {"topic": "t", "partition": mine, "offset": 0, **changes}
-        answer = broker.data_stub().Fetch(pb.FetchRequest(**fields), timeout=5)  # type: ignore[arg-type]
+        answer = broker.data_stub().Fetch(pb.FetchRequest(**fields), timeout=PATIENCE_S)  # type: ignore[arg-type]
         assert (answer.error.code, list(answer.records)) == (code, []), fields
         assert words in answer.error.message
 
@@ -175,7 +175,7 @@ def test_a_fetch_that_waits_for_a_topic_that_is_deleted_is_told(broker: RunningB
     waiting = broker.data_stub().Fetch.future(pb.FetchRequest(topic="short-lived", partition=at, wait_max_ms=60_000))
     admin.Statistics(pb.StatisticsRequest())  # behind the fetch
     admin.DeleteTopic(pb.DeleteTopicRequest(name="short-lived"))
-    assert waiting.result(timeout=5).error.code == pb.UNKNOWN_TOPIC
+    assert waiting.result(timeout=PATIENCE_S).error.code == pb.UNKNOWN_TOPIC
 
 
 def test_a_cancelled_fetch_leaves_nothing_waiting(broker: RunningBroker, mine: int) -> None:
@@ -268,7 +268,7 @@ def test_what_is_not_there_cannot_be_deleted_or_described(broker: RunningBroker)
 def status_of(broker: RunningBroker, method: str, body: bytes) -> grpc.StatusCode:
     call = broker.channel().unary_unary(f"/brokerlab.v1.{method}", lambda raw: raw, lambda raw: raw)
     with pytest.raises(grpc.RpcError) as refused:
-        call(body, timeout=5)
+        call(body, timeout=PATIENCE_S)
     code: grpc.StatusCode = refused.value.code()
     return code
 
@@ -293,7 +293,7 @@ def test_bytes_that_are_no_message_are_a_status_and_no_crash(broker: RunningBrok
 
 def test_unknown_fields_are_passed_over(broker: RunningBroker) -> None:
     call = broker.channel().unary_unary("/brokerlab.v1.Admin/DescribeTopics", lambda raw: raw, lambda raw: raw)
-    answer = pb.DescribeTopicsResponse.FromString(call(b"\x0a\x01t" + b"\xf8\x07\x01", timeout=5))
+    answer = pb.DescribeTopicsResponse.FromString(call(b"\x0a\x01t" + b"\xf8\x07\x01", timeout=PATIENCE_S))
     assert [topic.name for topic in answer.topics] == ["t"]
 
 
@@ -304,7 +304,7 @@ def test_a_method_that_is_not_there_is_unimplemented(broker: RunningBroker) -> N
 def test_a_broken_message_in_a_stream_ends_that_stream_alone(broker: RunningBroker, mine: int) -> None:
     good = produce_request(mine).SerializeToString()
     call = broker.channel().stream_stream("/brokerlab.v1.Data/ProduceStream", lambda raw: raw, lambda raw: raw)
-    answers = call(iter([good, b"\x0a\x02\xff\xfe", good]), timeout=5)
+    answers = call(iter([good, b"\x0a\x02\xff\xfe", good]), timeout=PATIENCE_S)
     with pytest.raises(grpc.RpcError) as refused:
         list(answers)
     assert refused.value.code() is not grpc.StatusCode.DEADLINE_EXCEEDED
@@ -314,7 +314,7 @@ def test_a_broken_message_in_a_stream_ends_that_stream_alone(broker: RunningBrok
     "opening", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\0\x01\0\x01\xfc", b"\0" * 100]
 )
 def test_other_protocols_are_sent_away(broker: RunningBroker, opening: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", broker.rpc_port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", broker.rpc_port), timeout=PATIENCE_S) as connection:
         connection.sendall(opening)
         while connection.recv(65_536):
             pass
@@ -322,7 +322,7 @@ def test_other_protocols_are_sent_away(broker: RunningBroker, opening: bytes) ->
 
 def test_metadata_beyond_the_bound_is_refused(broker: RunningBroker) -> None:
     with pytest.raises(grpc.RpcError) as refused:
-        broker.admin_stub().Statistics(pb.StatisticsRequest(), metadata=(("x", "y" * 100_000),), timeout=5)
+        broker.admin_stub().Statistics(pb.StatisticsRequest(), metadata=(("x", "y" * 100_000),), timeout=PATIENCE_S)
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
@@ -366,7 +366,7 @@ def test_a_client_that_never_reads_is_bounded_and_hinders_nobody(broker: Running
     def stands_still() -> bool:
         nonlocal seen
         before, seen = seen, written
-        broker.admin_stub().Statistics(pb.StatisticsRequest(), timeout=5)
+        broker.admin_stub().Statistics(pb.StatisticsRequest(), timeout=PATIENCE_S)
         return before == seen > 0
 
     eventually(stands_still, "the writer stands still")
