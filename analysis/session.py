@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import EngineError, InputError
@@ -53,10 +56,40 @@ def spark_session(
     jvm: subprocess.Popen[bytes] = gateway.proc
     try:
         context = _context(conf, gateway, master, log)
-        yield SparkSession(context)
-        context.stop()
+        with _interruptible(jvm):
+            yield SparkSession(context)
+            context.stop()
     finally:
         _end(jvm)
+
+
+@contextmanager
+def _interruptible(jvm: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ctrl-C ends the JVM, and is a KeyboardInterrupt whatever else comes of that.
+
+    PySpark's own handler asks the JVM to cancel its jobs, and where the exception that follows is raised in a callback
+    of py4j's, it is lost: all that is left is an error of the job.
+    """
+    interrupted = False
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        jvm.kill()
+        raise KeyboardInterrupt
+
+    handles = threading.current_thread() is threading.main_thread()
+    if handles:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception:
+        if interrupted:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if handles:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _require_java() -> None:

@@ -240,6 +240,7 @@ class ZooKeeperCoordinator(Coordinator):
         """Have a topic in the view that another broker made a moment ago: what is to be held of it can be opened."""
         if topic not in self._mirror.topics:
             await self._mirror.read_topic(topic)
+        if topic not in self.view().topics:  # it may be read already, and something else not yet
             self._publish()
 
     async def _find_topics(self, names: Collection[str]) -> None:

@@ -145,7 +145,7 @@ def test_nothing_is_left_when_an_analysis_is_ended(folder: Path, number: signal.
         process.send_signal(number)
         _, errors = process.communicate(timeout=_WAIT_S)
         assert gone(jvm)
-        assert process.returncode == code
+        assert process.returncode == code, errors
         assert "Traceback" not in errors
     left = outputs(folder)
     if number == signal.SIGKILL:  # only the next analysis can tidy up after that; Spark's own files go with the JVM

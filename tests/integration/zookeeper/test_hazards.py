@@ -358,6 +358,18 @@ async def test_a_session_that_is_ended_by_force_is_followed_by_a_new_one_with_ev
 
 
 @asynchronous
+async def test_a_topic_whose_leader_is_found_is_in_the_view_though_the_rest_is_still_being_read(server: Server) -> None:
+    async with group(server.address) as brokers:
+        reading, other = await brokers.start(1), await brokers.start(2)
+        await until(reading, lambda view: 2 in view.brokers)
+        reading._session._on_watch = lambda path: None
+        reading._mirror.put_topic((await other.create_topic("orders", 1, 1)).topic)
+        assert "orders" not in reading.view().topics
+        await led(reading, AT)
+        assert "orders" in reading.view().topics
+
+
+@asynchronous
 async def test_a_silence_shorter_than_the_lease_costs_nothing_but_the_wait(server: Server, proxy: Proxy) -> None:
     async with group(server.address) as brokers:
         coordinator = await brokers.start(1, connect=proxy.address, metadata="lookup", session_timeout_ms=20_000)
