@@ -129,7 +129,9 @@ class Cluster:
     async def _start_coordination(self) -> None:
         if self._architecture.coordinator == "zookeeper":
             folder, log = self._folder / "zookeeper", self._log("zookeeper")
-            self._zookeeper = ZooKeeperServer(folder, log, self._zookeeper_port, self._topology)
+            self._zookeeper = ZooKeeperServer(
+                folder, log, self._zookeeper_port, self._topology, fsync=self._settings.fsync == "always"
+            )
             await self._zookeeper.start()
 
     async def _start_broker(self, node: Node) -> None:

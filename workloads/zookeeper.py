@@ -29,6 +29,7 @@ maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=conf
 standaloneEnabled=true
+forceSync={force_sync}
 """
 _PORT_TAKEN: Final = b"Address already in use"
 _LOGGING: Final = """\
@@ -60,10 +61,14 @@ def jar_version() -> str:
 
 
 class ZooKeeperServer:
-    """One server. `start` returns when it answers; `address` is what clients connect to."""
+    """One server. `start` returns when it answers; `address` is what clients connect to. With `fsync` it forces each
+    change to the disk before it answers, as ZooKeeper does unless told otherwise."""
 
-    def __init__(self, folder: Path, log: Path, port: int, topology: Topology | None = None) -> None:
+    def __init__(
+        self, folder: Path, log: Path, port: int, topology: Topology | None = None, *, fsync: bool = False
+    ) -> None:
         self._topology = topology or Loopback()
+        self._fsync = fsync
         self._host = self._topology.address(NAME)
         self._folder = folder
         self._data = folder.absolute() / "data"  # as the server says it
@@ -78,7 +83,13 @@ class ZooKeeperServer:
     async def start(self) -> None:
         """Raises `PortTaken` or `ProcessFailed` where it ends instead, `ZooKeeperUnready` where it does not answer."""
         config = self._folder / "zoo.cfg"
-        settings = _CONFIG.format(tick_ms=TICK_MS, data=self._data, host=self._host, port=self.port)
+        settings = _CONFIG.format(
+            tick_ms=TICK_MS,
+            data=self._data,
+            host=self._host,
+            port=self.port,
+            force_sync="yes" if self._fsync else "no",
+        )
         await self._topology.put(NAME, {config: settings, self._folder / "log4j2.properties": _LOGGING})
         self.process = await Process.start(NAME, self._topology.inside(NAME, self._command(config)), self._log)
         try:

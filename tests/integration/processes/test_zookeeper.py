@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from tests.integration.processes.running import alive, eventually, processes_of
 from workloads import zookeeper
@@ -36,9 +37,11 @@ asyncio.run(main())
 """
 
 
-def with_server(folder: Path, act: Callable[[ZooKeeperServer], Awaitable[None]]) -> ZooKeeperServer:
+def with_server(
+    folder: Path, act: Callable[[ZooKeeperServer], Awaitable[None]], *, fsync: bool = False
+) -> ZooKeeperServer:
     (port,) = free_ports(1)
-    server = ZooKeeperServer(folder / "zookeeper", folder / "zookeeper.log", port)
+    server = ZooKeeperServer(folder / "zookeeper", folder / "zookeeper.log", port, fsync=fsync)
 
     async def run() -> None:
         try:
@@ -91,6 +94,29 @@ def test_it_runs_on_the_packaged_java_and_dies_with_an_owner_that_is_killed(tmp_
         owner.communicate()
     eventually(lambda: not alive(server) and not listens(port), "the server is gone")
     assert not processes_of(tmp_path)
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_changes_are_forced_to_the_disk_if_they_are_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool
+) -> None:
+    """ZooKeeper tells of each sync that takes longer than a threshold, so of all of them."""
+    monkeypatch.setattr(zookeeper, "_CONFIG", f"{zookeeper._CONFIG}fsync.warningthresholdms=-1\n")
+
+    async def act(server: ZooKeeperServer) -> None:
+        await server.start()
+        await asyncio.to_thread(make_a_znode, server.address)
+
+    with_server(tmp_path, act, fsync=fsync)
+    assert ("fsync-ing the write ahead log" in (tmp_path / "zookeeper.log").read_text()) == fsync
+
+
+def make_a_znode(address: str) -> None:
+    client = KazooClient(address)
+    client.start()
+    client.create("/made", b"")
+    client.stop()
+    client.close()
 
 
 def test_a_port_in_use_is_told_as_such(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from coordinators.zookeeper.requests import Check, Create, Delete, Write
 from tests.contract.backend import asynchronous
 from tests.integration.zookeeper.brokers import group, led
 from workloads.cluster import Cluster
-from workloads.settings import Architecture, ClusterSettings
+from workloads.settings import Architecture, ClusterSettings, Fsync
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -144,10 +144,18 @@ async def test_requests_for_coordination_that_thirty_thousand_messages_cost(
         assert (statistics.coordination_cpu_ns > 0) == (architecture.coordinator == "zookeeper")
 
 
+@pytest.mark.parametrize(("fsync", "forced"), [("never", "no"), ("always", "yes")])
+@asynchronous
+async def test_zookeeper_forces_changes_to_the_disk_where_brokers_do(tmp_path: Path, fsync: Fsync, forced: str) -> None:
+    """What `forceSync` does is tested with the server alone (tests/integration/processes/test_zookeeper.py)."""
+    async with running(Architecture("zookeeper", "zookeeper", "watch", "every_commit"), tmp_path, fsync):
+        assert f"forceSync={forced}\n" in (tmp_path / "cluster" / "zookeeper" / "zoo.cfg").read_text()
+
+
 @asynccontextmanager
-async def running(architecture: Architecture, folder: Path) -> AsyncIterator[list[str]]:
+async def running(architecture: Architecture, folder: Path, fsync: Fsync = "never") -> AsyncIterator[list[str]]:
     settings = ClusterSettings(
-        brokers=3, partitions=1, replication_factor=1, acks=1, fsync="never", fsync_interval_ms=None
+        brokers=3, partitions=1, replication_factor=1, acks=1, fsync=fsync, fsync_interval_ms=None
     )
     cluster = Cluster(architecture, settings, folder / "cluster", folder / "logs")
     try:
