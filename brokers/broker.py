@@ -146,7 +146,7 @@ def _listener_limits(limits: Limits) -> ListenerLimits:
         connections_max=limits.connections_max,
         connections_per_address_max=limits.connections_max,
         batch_bytes_max=limits.message_bytes_max,
-        ack_wait_ms=limits.ack_wait_ms,
+        gather_ms=limits.gather_ms,
     )
 
 

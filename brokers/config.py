@@ -18,6 +18,7 @@ CONFIG_BYTES_MAX: Final = 1024 * 1024
 BROKERS_MAX: Final = 1000
 INT32_MAX: Final = 2**31 - 1  # the libraries below take no more
 INT64_MAX: Final = 2**63 - 1
+_OFF_AT_ZERO: Final = frozenset({"gather_ms"})
 T = TypeVar("T")
 
 
@@ -42,7 +43,7 @@ class Limits:
     message_bytes_max: int = 16 * 1024 * 1024
     request_bytes_max: int = 100 * 1024 * 1024
     partitions_max: int = 4000  # of all topics together
-    ack_wait_ms: int = 0  # let the answers to pipelined Kafka produce requests wait for more of them
+    gather_ms: int = 3  # let requests of a Kafka client that pipelines gather before they are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +145,12 @@ def _log(found: Mapping[str, Any]) -> LogConfig:
 
 def _settings(kind: type[T], found: Mapping[str, Any], where: str, whole_max: int) -> T:
     """A dataclass of settings with defaults, from those that are given; whole numbers are 1 to `whole_max`, and 0 where
-    that is the default."""
+    that switches something off."""
     defaults = kind()
     known = {field.name: _kind_of(getattr(defaults, field.name)) for field in fields(defaults)}  # type: ignore[arg-type]
     given = _table(found, where, known)
     for key, value in given.items():
-        least = 0 if getattr(defaults, key) == 0 else 1
+        least = 0 if key in _OFF_AT_ZERO else 1
         if known[key] is int and not least <= value <= whole_max:
             raise ConfigError(f"{where}.{key} must be {least} to {whole_max}, not {value}")
     return kind(**given)

@@ -12,8 +12,7 @@ from brokers.wire.framing import FrameLimits
 class ListenerLimits:
     """`large_requests_bytes_max` is what all connections together may take for requests over their usual buffer.
 
-    `ack_wait_ms` lets the answers to pipelined produce requests wait for more of them (0: never); a client that waits
-    for its answer before it sends more is never made to wait (docs/wire.md).
+    `gather_ms` is how long requests of a client that pipelines gather before they are read (0: never; docs/wire.md).
 
     `send_buffer_bytes` is a socket's. By itself it grows to megabytes, and what waits in it has left the processor's
     caches before the client reads it: with this bound a client of this machine reads large messages up to half again
@@ -32,5 +31,5 @@ class ListenerLimits:
     fetch_bytes_max: int = 55 * 1024 * 1024
     fetch_records_max: int = 8000
     fetch_wait_ms_max: int = 300_000
-    ack_wait_ms: int = 0
+    gather_ms: int = 3
     send_buffer_bytes: int = 200 * 1024

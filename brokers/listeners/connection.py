@@ -9,7 +9,7 @@ ends with one append per partition and one write to the socket. What cannot be f
 - appends that wait for the disk let what follows be carried out, but not be answered before them.
 
 Bounds: when too many requests wait here, or too many bytes that the client does not read, the socket is read no
-further until it has become better.
+further until it has become better. Nor is it for a moment while requests gather (`gathering.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, cast
 
-from brokers.listeners.acks import Acknowledgements
 from brokers.listeners.fetch import Reading, Wait, session_fault
+from brokers.listeners.gathering import Gathering
 from brokers.listeners.handlers import HANDLERS
 from brokers.listeners.lent import LentSender
 from brokers.listeners.produce import Run
@@ -72,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         self._connections = connections
         self._incoming = ReceiveBuffer(service.limits.frames, service.budget)
         self._run = Run(service)
-        self._acks = Acknowledgements(service.limits.ack_wait_ms, self._write)
+        self._gathering = Gathering(service.limits.gather_ms, self._pace)
         self._waiting: deque[Waiting] = deque()
         self._waiting_bytes = 0
         self._unsent: deque[Pieces | asyncio.Future[Pieces]] = deque()
@@ -106,7 +106,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
-        self._acks.flush()
         self._connections.forget(self)
         self._incoming.close()
         if self._wait is not None:
@@ -136,6 +135,7 @@ class Connection(asyncio.BufferedProtocol):
             if frames:
                 self.idle_sweeps = 0
                 self._serve(frames)
+                self._gathering.after(len(frames), nbytes)
             if self._incoming.fault is not None:
                 raise self._incoming.fault
         except Malformed as error:
@@ -155,7 +155,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Send what is due and end."""
-        self._acks.flush()
         self._closed = True
         if self._lent is None or not self._lent.busy:
             self._transport.close()
@@ -214,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
         elif durable:
             self._send_later(self._connections.spawn(_after(durable, answers)))
         elif answers:
-            self._acks.add(answers)
+            self._send([b"".join(answers)])
 
     def _handle(self, frame: bytes, leaders: Leaders | None) -> Progress:
         """Carry out any other request. Raises `Malformed`."""
@@ -282,7 +281,6 @@ class Connection(asyncio.BufferedProtocol):
     def _answer_fetch(self, reading: Reading) -> Progress:
         """Send what was read. What was lent leaves from its file, where nothing else has to leave before it."""
         lent, pieces = reading.lent, reading.answer()
-        self._acks.flush()
         try:
             if not lent or self._closed or self._unsent or self._transport.get_write_buffer_size():
                 self._send([piece.read() if isinstance(piece, Stretch) else cast("bytes", piece) for piece in pieces])
@@ -364,20 +362,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, pieces: Pieces) -> None:
         """Send an answer after all that came before it."""
-        self._acks.flush()
         if self._unsent:
             self._unsent.append(pieces)
         elif not self._closed:
             self._transport.writelines(pieces)
 
-    def _write(self, acknowledgements: bytes) -> None:
-        if self._unsent:
-            self._unsent.append([acknowledgements])
-        elif not self._closed:
-            self._transport.write(acknowledgements)
-
     def _send_later(self, answers: asyncio.Future[Pieces]) -> None:
-        self._acks.flush()
         self._unsent.append(answers)
         answers.add_done_callback(lambda _: self._send_ready())
 
@@ -422,6 +412,7 @@ class Connection(asyncio.BufferedProtocol):
         limits = self._service.limits
         full = (
             self._writing_paused
+            or self._gathering.under_way
             or len(self._waiting) + len(self._unsent) > limits.requests_in_flight_max
             or self._waiting_bytes > limits.unsent_bytes_max
         )

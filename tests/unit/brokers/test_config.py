@@ -56,14 +56,14 @@ def test_every_setting_is_taken(tmp_path: Path) -> None:
         "coordinator": {"name": "zookeeper", "connect": "127.0.0.1:2181"},
         "log": {"fsync": "interval", "fsync_interval_ms": 50, "segment_bytes": 4096, "retention_ms": 10**12},
         "topics": {"auto_create": True, "partitions": 4, "replication_factor": 2},
-        "limits": {"connections_max": 10, "message_bytes_max": 1000, "request_bytes_max": 2000, "ack_wait_ms": 0},
+        "limits": {"connections_max": 10, "message_bytes_max": 1000, "request_bytes_max": 2000, "gather_ms": 0},
     }
     config = loaded(tmp_path, given_config)
     assert config.coordinator_options == {"connect": "127.0.0.1:2181"}
     assert (config.log.fsync, config.log.fsync_interval_ms) == (FsyncPolicy.INTERVAL, 50)
     assert (config.log.segment_bytes, config.log.retention_ms) == (4096, 10**12)
     assert config.topics == TopicDefaults(auto_create=True, partitions=4, replication_factor=2)
-    assert config.limits == Limits(10, 1000, 2000)
+    assert config.limits == Limits(10, 1000, 2000, gather_ms=0)
 
 
 def row(**changes: Any) -> dict[str, Any]:
