@@ -83,7 +83,7 @@ def _interruptible(jvm: subprocess.Popen[bytes]) -> Iterator[None]:
         signal.signal(signal.SIGINT, interrupt)
     try:
         yield
-    except Exception:
+    except BaseException:
         if interrupted:
             raise KeyboardInterrupt from None
         raise
