@@ -134,8 +134,10 @@ class Connection(asyncio.BufferedProtocol):
         try:
             if frames:
                 self.idle_sweeps = 0
+                produces = self._incoming.data.startswith(_PRODUCE, frames[0][0])
                 self._serve(frames)
-                self._gathering.after(len(frames), nbytes)
+                if produces:
+                    self._gathering.after(len(frames), nbytes)
             if self._incoming.fault is not None:
                 raise self._incoming.fault
         except Malformed as error:

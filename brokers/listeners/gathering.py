@@ -1,4 +1,4 @@
-"""Reads of a client that does not wait for answers, put off for a moment so that each brings more requests.
+"""Reads of a producer that does not wait for answers, put off for a moment so that each brings more requests.
 
 With one message a request, a read costs more than the request: a wake-up, calls into the kernel, an append, the
 answers' way back. What such a client sends meanwhile waits in its socket, and nothing is lost by it (`make bench`,

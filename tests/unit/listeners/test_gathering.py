@@ -7,8 +7,10 @@ import pytest
 
 from brokers.listeners.config import ListenerLimits
 from brokers.listeners.gathering import ENOUGH, READ_BYTES_MAX, READS_ALONE, TRIES, Gathering
+from brokers.wire.apis import ApiKey
+from brokers.wire.metadata import MetadataRequest
 from tests.contract.backend import asynchronous, eventually
-from tests.integration.kafka.raw import batch, produce_request
+from tests.integration.kafka.raw import batch, produce_request, request
 from tests.unit.listeners.harness import listening, run, until
 
 NEVER_ENDS_MS = 3_600_000
@@ -103,5 +105,16 @@ def test_a_client_that_leaves_while_requests_gather_is_forgotten_afterwards(tmp_
             await client.receive_all(5)
             client.writer.close()
             await until(lambda: not harness.listener._connections._open)
+
+    run(work())
+
+
+def test_requests_of_other_kinds_do_not_gather(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with listening(tmp_path, limits=ListenerLimits(gather_ms=NEVER_ENDS_MS)) as harness:
+            client = await harness.connect()
+            for _ in range(3):
+                client.send(*(request(ApiKey.METADATA, 5, MetadataRequest(topics=None), n) for n in range(5)))
+                await client.receive_all(5)
 
     run(work())
