@@ -27,14 +27,13 @@ READS_ALONE: Final = 500
 class Gathering:
     """Of one connection. `pace` is called when reads are to be put off, and when no longer."""
 
-    __slots__ = ("_alone", "_last", "_pace", "_same", "_tries", "_wait_s", "under_way")
+    __slots__ = ("_alone", "_last", "_pace", "_tries", "_wait_s", "under_way")
 
     def __init__(self, wait_ms: int, pace: Callable[[], None]) -> None:
         self._wait_s = wait_ms / 1000
         self._pace = pace
         self._tries = TRIES
         self._last = 0
-        self._same = 0
         self._alone = 0
         self.under_way = False
 
@@ -47,18 +46,14 @@ class Gathering:
             if self._alone < READS_ALONE:
                 return
             self._alone, self._tries = 0, 1
-        elif requests < ENOUGH or self._repeats(requests):
+        elif requests < ENOUGH or requests == self._last:
             self._tries -= 1
         else:
             self._tries = TRIES
+        self._last = requests
         self.under_way = True
         asyncio.get_running_loop().call_later(self._wait_s, self._end)
         self._pace()
-
-    def _repeats(self, requests: int) -> bool:
-        self._same = self._same + 1 if requests == self._last else 0
-        self._last = requests
-        return self._same > 0
 
     def _end(self) -> None:
         self.under_way = False
