@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from coordinators.compact_json import encoded
 from coordinators.errors import Unreadable
 from coordinators.model import Committed, TopicPartition
 
@@ -69,5 +70,4 @@ class OffsetTable:
 
 
 def _record(group: str, at: TopicPartition, place: Committed) -> bytes:
-    row = [group, at.topic, at.partition, place.offset, place.leader_epoch, place.metadata]
-    return json.dumps(row, separators=(",", ":")).encode()
+    return encoded([group, at.topic, at.partition, place.offset, place.leader_epoch, place.metadata])

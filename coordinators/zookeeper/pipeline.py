@@ -18,5 +18,6 @@ async def together(work: Iterable[Coroutine[None, None, T]]) -> list[T]:
     results: list[T] = []
     remaining = iter(work)
     while part := list(islice(remaining, IN_FLIGHT_MAX)):
-        results.extend(await asyncio.gather(*part))
+        # One alone, as a commit after each batch is, needs no task.
+        results.extend([await part[0]] if len(part) == 1 else await asyncio.gather(*part))
     return results

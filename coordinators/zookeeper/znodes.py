@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from urllib.parse import quote, unquote
 
+from coordinators.compact_json import encoded
 from coordinators.errors import Unreadable
 from coordinators.model import (
     NO_LEADER,
@@ -259,7 +260,7 @@ def decode_id(path: str, child: str) -> int:
 
 
 def _encoded(**fields: object) -> bytes:
-    return json.dumps({"version": VERSION, **fields}, separators=(",", ":")).encode()
+    return encoded({"version": VERSION, **fields})
 
 
 class _Fields:

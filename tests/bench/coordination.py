@@ -16,6 +16,7 @@ import io
 import json
 import os
 import platform
+import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, fields
@@ -120,6 +121,10 @@ def _is_dead(seen: Seen) -> bool:
 
 
 async def bench(chosen: Sequence[str], repetitions: int) -> list[Record]:
+    """However it ends, what was started is ended; SIGTERM cancels it."""
+    this = asyncio.current_task()
+    assert this is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
     records: list[Record] = []
     for architecture in chosen:
         async with AsyncExitStack() as stack:
@@ -206,7 +211,10 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         print("bench-coordination: interrupted", file=sys.stderr)
-        return 130
+        return 128 + signal.SIGINT
+    except asyncio.CancelledError:
+        print("bench-coordination: told to end", file=sys.stderr)
+        return 128 + signal.SIGTERM
     about["load_after"] = os.getloadavg()[0]
     folder = write(about, records)
     print(f"\n{(folder / 'coordination.md').read_text()}\nwritten to {folder}")

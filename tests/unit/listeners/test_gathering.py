@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from brokers.listeners.config import ListenerLimits
-from brokers.listeners.gathering import ENOUGH, READ_BYTES_MAX, READS_ALONE, TRIES, Gathering
+from brokers.listeners.gathering import ENOUGH, READ_BYTES_MAX, READS_ALONE, READS_ALONE_MAX, TRIES, Gathering
 from brokers.wire.apis import ApiKey
 from brokers.wire.metadata import MetadataRequest
 from tests.contract.backend import asynchronous, eventually
@@ -32,8 +32,11 @@ class Reads:
         for requests in reads:
             self.gathering.after(requests, nbytes)
             waited.append(self.gathering.under_way)
-            await eventually(lambda: not self.gathering.under_way)
+            await self.rest()
         return waited
+
+    async def rest(self) -> None:
+        await eventually(lambda: not self.gathering.under_way)
 
 
 @asynchronous
@@ -48,23 +51,54 @@ async def test_a_client_that_waits_for_each_answer_is_never_put_off() -> None:
     assert await Reads().waits_after(*[1] * 10) == [False] * 10
 
 
+@asynchronous
+async def test_a_client_that_has_pipelined_is_put_off_after_single_requests_too() -> None:
+    assert await Reads().waits_after(1, 2, 1, 40, 1, 1, 50, 1) == [False] + [True] * 7
+
+
 @pytest.mark.parametrize(
     ("numbers", "why"),
-    [([5, 4, 3, 5, 4], "few"), ([20] * 5, "the same, all that its window allows")],
+    [
+        ([5, 4, 3, 5, 4], "few"),
+        ([20] * 5, "the same, all that its window allows"),
+        ([30, 1, 1, 1, 1, 1], "it pipelines no longer"),
+    ],
 )
 @asynchronous
-async def test_a_client_whose_window_is_small_is_left_alone_soon(numbers: list[int], why: str) -> None:
+async def test_a_client_whose_waits_bring_little_is_left_alone_soon(numbers: list[int], why: str) -> None:
     waited = await Reads().waits_after(*numbers)
-    assert sum(waited) <= TRIES + 1, why
-    assert not waited[-1], why
+    assert sum(waited) == TRIES, why
+    assert not any(waited[TRIES:]), why
 
 
 @asynchronous
-async def test_a_client_that_was_left_alone_is_tried_again_and_then_kept_if_it_pipelines() -> None:
+async def test_a_client_that_was_left_alone_is_tried_again_when_it_pipelines() -> None:
     reads = Reads()
     await reads.waits_after(*[2] * (TRIES + 1))
-    assert not any(await reads.waits_after(*[2] * (READS_ALONE - 2)))
+    assert not any(await reads.waits_after(*[2] * (READS_ALONE - 1), 1, 1))
     assert await reads.waits_after(2, ENOUGH, ENOUGH + 1, ENOUGH + 2) == [True] * 4
+
+
+@asynchronous
+async def test_it_is_tried_again_ever_later_until_a_wait_pays() -> None:
+    reads = Reads()
+    await reads.waits_after(2)
+
+    async def left_alone_after(*numbers: int) -> int:
+        """How many reads it takes from these, which end with too few, to the next wait."""
+        await reads.waits_after(*numbers)
+        count = 0
+        while not reads.gathering.under_way:
+            reads.gathering.after(2, 1000)
+            count += 1
+        await reads.rest()
+        return count
+
+    few = [2] * TRIES
+    alone = [await left_alone_after(*few) for _ in range(10)]
+    assert alone == [min(READS_ALONE << times, READS_ALONE_MAX) for times in range(10)]
+    assert alone[-1] == alone[-2] == READS_ALONE_MAX
+    assert await left_alone_after(ENOUGH, *few) == READS_ALONE
 
 
 @asynchronous
