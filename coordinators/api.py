@@ -252,7 +252,8 @@ class Coordinator(ABC):
 
         Raises `InvalidRequest`, `NotCoordinator` (another broker serves the group), `Unavailable` (all definite);
         `UnknownTopic` (those of other partitions are kept), `OutcomeUnknown` (some may be kept). To commit the same
-        again is always safe.
+        again is always safe. Commits of one and the same single partition count in the order in which they were begun,
+        whether or not those before have returned.
         """
         self._check_serves(group)
         for at, place in offsets.items():

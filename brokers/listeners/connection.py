@@ -6,6 +6,8 @@ ends with one append per partition and one write to the socket. What cannot be f
 - a request whose leaders must be looked up is copied and its look-up begins, as do those of all that follow it; they
   are carried out in order as the answers come in;
 - a fetch that waits, or a request that the coordination layer has to answer, *blocks*: what follows waits, copied;
+- commits of one partition each are on the path of consumed messages: they go side by side, and what follows them,
+  other than more of them and fetches, waits until all are over;
 - appends that wait for the disk let what follows be carried out, but not be answered before them.
 
 Bounds: when too many requests wait here, or too many bytes that the client does not read, the socket is read no
@@ -33,6 +35,7 @@ from brokers.wire.apis import Api, ApiKey
 from brokers.wire.errors import ErrorCode, Malformed
 from brokers.wire.framing import ReceiveBuffer
 from brokers.wire.header import RequestHeader, answer, read_body, read_request, version_list
+from brokers.wire.offsets import OffsetCommitRequest
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -47,11 +50,16 @@ Pieces = list[bytes | memoryview]
 
 
 class Progress(Enum):
-    """How carrying out a request ended: answered (or to be), blocking the others, or first in need of a look-up."""
+    """How carrying out a request ended: answered (or to be), blocking the others, or not begun, for it needs a look-up
+    first, or the end of the commits before it."""
 
     DONE = 0
     BLOCKED = 1
     LOOK_UP = 2
+    NOT_YET = 3
+
+
+_NOT_BEGUN: Final = frozenset({Progress.LOOK_UP, Progress.NOT_YET})
 
 
 class Waiting:
@@ -76,6 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting: deque[Waiting] = deque()
         self._waiting_bytes = 0
         self._unsent: deque[Pieces | asyncio.Future[Pieces]] = deque()
+        self._commits = 0
         self._wait: Wait | None = None
         self._lent: LentSender | None = None
         self._blocked = False
@@ -222,21 +231,38 @@ class Connection(asyncio.BufferedProtocol):
         header, api, at = read_request(frame)
         if api.key is ApiKey.FETCH:
             return self._fetch(fetch_wire.read(frame, at, header.version, header.correlation_id), leaders)
-        self._service.metrics.kafka.add(api.key.name)
+        if self._commits and api.key is not ApiKey.OFFSET_COMMIT:
+            return Progress.NOT_YET
         if api.key is ApiKey.API_VERSIONS:
+            self._service.metrics.kafka.add(api.key.name)
             if header.version <= api.version_max:
                 read_body(header, api, frame, at)
             self._send([version_list(header, api)])
             return self._room()
         message = read_body(header, api, frame, at)
+        commits_one = isinstance(message, OffsetCommitRequest) and _is_of_one_partition(message)
+        if self._commits and not commits_one:
+            return Progress.NOT_YET
+        self._service.metrics.kafka.add(api.key.name)
         result = HANDLERS[api.key](self._service, Caller(header.client_id, self.host, header.version), message)
         if not asyncio.iscoroutine(result):
             self._send([answer(header, api, result)])
+            return self._room()
+        if commits_one:
+            self._commits += 1
+            commit = self._connections.spawn(_answer(header, api, result))
+            self._send_later(commit)
+            commit.add_done_callback(self._committed)
             return self._room()
         self._blocked = True
         task = self._connections.spawn(result)
         task.add_done_callback(lambda done: self._answered(header, api, done))
         return Progress.BLOCKED
+
+    def _committed(self, _: object) -> None:
+        self._commits -= 1
+        if not self._commits:
+            self._carry_on()
 
     def _answered(self, header: RequestHeader, api: Api, done: asyncio.Task[object]) -> None:
         """What blocked is over. A handler that raised is a bug: the loop reports it, and the connection ends."""
@@ -338,8 +364,10 @@ class Connection(asyncio.BufferedProtocol):
                 waiting = self._waiting[0]
                 if waiting.leaders is not None and not waiting.leaders.done():
                     break
-                if not self._carry_out(waiting):
+                progress = self._carry_out(waiting)
+                if progress is Progress.LOOK_UP:
                     waiting.leaders = self._look_up(waiting.frame)
+                if progress in _NOT_BEGUN:
                     break
                 self._waiting.popleft()
                 self._waiting_bytes -= len(waiting.frame)
@@ -351,14 +379,15 @@ class Connection(asyncio.BufferedProtocol):
             self._looks_up = False  # what was unknown may be known by now
         self._pace()
 
-    def _carry_out(self, waiting: Waiting) -> bool:
-        """False if its leaders must be looked up first. Raises `Malformed`."""
+    def _carry_out(self, waiting: Waiting) -> Progress:
+        """Raises `Malformed`."""
         leaders = None if waiting.leaders is None else waiting.leaders.result()
         frame = waiting.frame
         if frame.startswith(_PRODUCE):
-            return self._run.take(frame, memoryview(frame), 0, len(frame), leaders)
+            taken = self._run.take(frame, memoryview(frame), 0, len(frame), leaders)
+            return Progress.DONE if taken else Progress.LOOK_UP
         self._finish_run()
-        return self._handle(bytes(frame), leaders) is not Progress.LOOK_UP
+        return self._handle(bytes(frame), leaders)
 
     # --- sending ------------------------------------------------------------------------------------------
 
@@ -374,7 +403,7 @@ class Connection(asyncio.BufferedProtocol):
         answers.add_done_callback(lambda _: self._send_ready())
 
     def _send_ready(self) -> None:
-        """Send what is due, up to the first answer that still waits for the disk."""
+        """Send what is due, up to the first answer that still waits."""
         while self._unsent and not self._closed:
             due = self._unsent[0]
             if isinstance(due, asyncio.Future):
@@ -382,8 +411,8 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 error = None if due.cancelled() else due.exception()
                 if error is not None:
-                    # The sync failed: what was appended may or may not survive, and a lost connection says just that.
-                    self._break("what was appended could not be synced", error)
+                    # Where a sync failed, what was appended may or may not survive: a lost connection says just that.
+                    self._break("what an answer waited for failed", error)
                     return
                 due = [] if due.cancelled() else due.result()
             self._unsent.popleft()
@@ -424,6 +453,14 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+
+async def _answer(header: RequestHeader, api: Api, result: Awaitable[object]) -> Pieces:
+    return [answer(header, api, await result)]
+
+
+def _is_of_one_partition(message: OffsetCommitRequest) -> bool:
+    return len(message.topics) == 1 and len(message.topics[0].partitions) == 1
 
 
 async def _after(durable: Sequence[Awaitable[None]], answers: list[bytes]) -> Pieces:

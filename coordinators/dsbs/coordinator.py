@@ -40,6 +40,7 @@ from coordinators.dsbs.settings import parse
 from coordinators.errors import BrokerIdTaken, InvalidRequest, JournalFailed, TopicExists, Unavailable
 from coordinators.model import Creation
 from coordinators.placement import group_home
+from coordinators.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -64,6 +65,7 @@ class DsbsCoordinator(Coordinator):
         self._machine: Machine | None = None
         self._topics: dict[str, Topic] = {}
         self._joined: asyncio.Future[None] | None = None
+        self._turns = Turns()  # at committing, of a group
         self._waiting: dict[int, asyncio.Future[Finished]] = {}
         self._token = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -163,9 +165,10 @@ class DsbsCoordinator(Coordinator):
     async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         for at in offsets:
             self.view().partition(at)
-        if group not in self._running.offsets.gathered:
-            await self._finished(lambda token: Gather(token, group))
-        self._do(Commit(group, offsets))
+        async with self._turns.at(group):
+            if group not in self._running.offsets.gathered:
+                await self._finished(lambda token: Gather(token, group))
+            self._do(Commit(group, offsets))
 
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         if group not in self._running.offsets.gathered:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinators.errors import CoordinationError, Unavailable, UnknownTopic
 from coordinators.model import Committed, TopicPartition
+from coordinators.turns import Turns
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.pipeline import together
 from coordinators.zookeeper.requests import Check, Create, Exists, Missing, Write
@@ -20,15 +21,22 @@ if TYPE_CHECKING:
 COMMIT: Final = "commit"
 COMMITTED: Final = "committed"
 PENDING_MAX: Final = 100_000
+ROWS_KNOWN_MAX: Final = 100_000
 _LOG: Final = logging.getLogger(__name__)
 
 
 class WrittenOffsets:
-    """A row is a znode. It comes to be with its first commit, and only while its partition exists."""
+    """A row is a znode. It comes to be with its first commit, and only while its partition exists.
+
+    A write to a row that is known to be there leaves at once, however many are under way: ZooKeeper carries out what a
+    session sends in the order of sending. What takes several requests waits for its turn.
+    """
 
     def __init__(self, session: Session, tree: Tree) -> None:
         self._session = session
         self._tree = tree
+        self._known: set[str] = set()
+        self._turns = Turns()
 
     async def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         """Write them all, at once. Raises `UnknownTopic`, `Unavailable`, `OutcomeUnknown`."""
@@ -36,10 +44,21 @@ class WrittenOffsets:
 
     async def _put(self, group: str, at: TopicPartition, place: Committed) -> None:
         path, data = self._tree.offset(group, at), znodes.encode_committed(place)
-        try:
-            await self._session.commit(COMMIT, Write(path, data))
-        except Missing:
-            await self._put_first(group, at, data)
+        if path in self._known and path not in self._turns:
+            try:
+                await self._session.commit(COMMIT, Write(path, data))
+            except Missing:  # its topic has been deleted since
+                self._known.discard(path)
+            else:
+                return
+        async with self._turns.at(path):
+            try:
+                await self._session.commit(COMMIT, Write(path, data))
+            except Missing:
+                await self._put_first(group, at, data)
+            if len(self._known) >= ROWS_KNOWN_MAX:
+                self._known.clear()
+            self._known.add(path)
 
     async def _put_first(self, group: str, at: TopicPartition, data: bytes) -> None:
         tree = self._tree
@@ -101,6 +120,10 @@ class IntervalOffsets(WrittenOffsets):
         self._pending: dict[tuple[str, TopicPartition], Committed] = {}
 
     async def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        async with self._turns.at(group):
+            await self._pend(group, offsets)
+
+    async def _pend(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         for at in offsets:
             await self._check(at)
         if len(self._pending) + len(offsets) > PENDING_MAX:

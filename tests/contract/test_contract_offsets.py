@@ -20,7 +20,7 @@ from tests.contract.asking import (
     home_of,
     others,
 )
-from tests.contract.backend import until
+from tests.contract.backend import agreed, until
 from tests.contract.suite import contract
 
 if TYPE_CHECKING:
@@ -50,6 +50,25 @@ async def test_commits_at_once_are_all_kept(cluster: Backend) -> None:
     ats = [TopicPartition("orders", number) for number in range(3)]
     await asyncio.gather(*(home.commit_offsets("readers", {at: Committed(at.partition + 1)}) for at in ats))
     assert await home.committed_offsets("readers") == {at: Committed(at.partition + 1) for at in ats}
+
+
+@contract()
+async def test_commits_of_a_partition_count_in_the_order_in_which_they_were_begun(cluster: Backend) -> None:
+    """The first of a group, too, which may take several steps: the last begins at every moment of them."""
+    brokers = await cluster.start_all()
+    await committing(brokers)
+    await agreed(brokers)
+    wrong = []
+    for step in range(60):
+        group = f"readers-{step}"
+        home = home_of(brokers, group)
+        begun = [asyncio.create_task(home.commit_offsets(group, {AT: Committed(offset)})) for offset in range(3)]
+        await asyncio.sleep(step * 0.0001)
+        await home.commit_offsets(group, {AT: Committed(3)})
+        await asyncio.gather(*begun)
+        if await home.committed_offsets(group) != {AT: Committed(3)}:
+            wrong.append(step)
+    assert not wrong
 
 
 @contract()
