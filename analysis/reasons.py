@@ -28,9 +28,15 @@ def _shares(found: Findings, rows: Rows) -> Iterable[str]:
         if own and name != CONTROL:
             parts.append(f"{name} {median(own):.0f} % ({min(own):.0f} to {max(own):.0f} %)")
     if parts:
-        known = CONTROL in found.architectures
-        how = f"what it adds to the time of {CONTROL}" if known else "what requests waited for it"
-        yield f"Of a request's time, coordination ({how}) is, as median of the cells and range: {'; '.join(parts)}."
+        yield (
+            f"Of a request's time, coordination (what it adds to the time of {CONTROL}) is, as median of the cells and "
+            f"range: {'; '.join(parts)}."
+        )
+    elif found.architectures and CONTROL not in found.architectures:
+        yield (
+            f"How much of a request's time is coordination cannot be told: {CONTROL}, which coordinates nothing, is "
+            "not in this run, and what requests waited overlaps."
+        )
 
 
 def _prices(found: Findings, rows: Rows) -> Iterable[str]:

@@ -128,8 +128,8 @@ def request_time(found: Findings) -> Table:
     return Table(
         name="request_time",
         title="A request's time: data path and coordination",
-        note="Microseconds of one request: batch size / rate. Data path: the time of `static` in the same cell "
-        "(without it, the time less the wait). Coordination: what the architecture adds. Waited: what the brokers "
+        note="Microseconds of one request: batch size / rate. Data path: the time of `static` in the same "
+        "cell. Coordination: what the architecture adds. Waited: what the brokers "
         "counted, all waits added up; at once: how many requests waited at the same time, so that their waits overlap. "
         f"The ratios are to {why.base_of(found)}, were a coordination request to cost 0.1, 0.5, 1 and 5 times as much "
         "as it did for both: data path + k x coordination, with as many waits overlapping as did here.",

@@ -1,11 +1,11 @@
 """Why one architecture is faster, in numbers: of each request's time, how much is coordination, and what it is made of.
 
 The model. A request's time is that of its share of the rate: batch size / rate. What is left of it when coordination
-costs nothing is the data path: the time of `static`, which coordinates nothing, in the same cell; where `static` was
-not measured, the time less what brokers counted as waiting. The rest is coordination as it shows in the rate. It is
-less than what requests waited, because waits overlap when many requests are in flight, and may be more, because the
-processor time that coordinating takes is taken from the data path. Were a coordination request to cost k times as much,
-a request would take
+costs nothing is the data path: the time of `static`, which coordinates nothing, in the same cell. The rest is
+coordination as it shows in the rate. It is less than what requests waited, because waits overlap when many requests are
+in flight, and may be more, because the processor time that coordinating takes is taken from the data path. So where
+`static` was not measured a time is not split: waits alone, which overlap, say nothing of it. Were a coordination
+request to cost k times as much, a request would take
 
     data path + k x coordination.
 
@@ -72,10 +72,11 @@ def _split(found: Findings) -> Iterable[dict[str, Any]]:
         if row["metric"] == "rps"
     }
     for (*place, name), (row, request_us) in times.items():
-        waited_us = waits.get((*place, name), 0.0) * row["batch_size"]
         control = times.get((*place, CONTROL))
-        least_us = control[1] if control else max(0.0, request_us - waited_us)
-        data_us = min(request_us, least_us)
+        if control is None:
+            continue
+        waited_us = waits.get((*place, name), 0.0) * row["batch_size"]
+        data_us = min(request_us, control[1])
         yield {
             **{column: row[column] for column in (*_CELL, "architecture", "architecture_rank")},
             "window": place[-1],

@@ -6,8 +6,8 @@ ends with one append per partition and one write to the socket. What cannot be f
 - a request whose leaders must be looked up is copied and its look-up begins, as do those of all that follow it; they
   are carried out in order as the answers come in;
 - a fetch that waits, or a request that the coordination layer has to answer, *blocks*: what follows waits, copied;
-- commits of one partition each are on the path of consumed messages: they go side by side, and what follows them,
-  other than more of them and fetches, waits until all are over;
+- commits of one partition each are on the path of consumed messages: they go side by side, produce requests and
+  fetches pass, and everything else that follows waits until all are over;
 - appends that wait for the disk let what follows be carried out, but not be answered before them.
 
 Bounds: when too many requests wait here, or too many bytes that the client does not read, the socket is read no

@@ -165,6 +165,9 @@ class DsbsCoordinator(Coordinator):
     async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         for at in offsets:
             self.view().partition(at)
+        if group in self._running.offsets.gathered and group not in self._turns:
+            self._do(Commit(group, offsets))
+            return
         async with self._turns.at(group):
             if group not in self._running.offsets.gathered:
                 await self._finished(lambda token: Gather(token, group))

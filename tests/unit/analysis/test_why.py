@@ -65,11 +65,11 @@ def test_architecture_faster_than_static_has_no_negative_coordination() -> None:
     assert (one["data_us"], one["coordination_us"]) == pytest.approx((19, 0))
 
 
-def test_without_static_coordination_is_what_was_waited_but_never_more_than_all() -> None:
-    pair = (cell("zookeeper", 100), cell("dsbs", 22))
-    for wait, coordination in ((4, 40), (40, 100)):
-        whole = found(*pair, coordination=(waited("zookeeper", wait, 100),))
-        assert split_of(whole, "zookeeper")["coordination_us"] == pytest.approx(coordination)
+def test_without_static_a_time_is_not_split_and_the_words_say_why() -> None:
+    whole = found(cell("zookeeper", 100), cell("dsbs", 22), coordination=(waited("zookeeper", 40, 100),))
+    assert why.splits(whole) == ()
+    (said,) = reasons.reasons(whole)
+    assert "cannot be told: static" in said
 
 
 def test_streaming_counts_a_request_when_it_is_consumed() -> None:
@@ -77,7 +77,8 @@ def test_streaming_counts_a_request_when_it_is_consumed() -> None:
         {**cell("dsbs", us), "mode": "streaming", "role": role}
         for us, role in ((50, "production"), (80, "consumption"))
     ]
-    (one,) = why.splits(found(*rows))
+    control = [{**each, "architecture": "static", "architecture_rank": 2} for each in rows]
+    one = split_of(found(*rows, *control), "dsbs")
     assert (one["window"], one["request_us"]) == ("both", pytest.approx(80))
 
 
