@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
 from coordinators.dsbs import topics
-from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather
+from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
 from coordinators.dsbs.rows import TopicRow
 from coordinators.dsbs.settings import Settings
 from coordinators.dsbs.simulated import Cluster, Conditions, Node
@@ -85,7 +85,8 @@ class Story:
     def _deeds(self) -> list[Callable[[], None]]:
         return [
             self._create, self._create, self._delete, self._change_in_sync, self._commit, self._commit, self._commit,
-            self._crash, self._restart, self._restart, self._wipe, self._split, self._deafen, self._disturb, self._heal,
+            self._crash, self._leave, self._restart, self._restart, self._wipe, self._split, self._deafen,
+            self._disturb, self._heal,
         ]  # fmt: skip
 
     def _any_node(self) -> Node | None:
@@ -168,6 +169,21 @@ class Story:
     def _crash(self) -> None:
         node = self._any_node()
         if node is not None:
+            self.cluster.crash(node.broker.id)
+
+    def _leave(self) -> None:
+        """A broker is stopped as it should be, or all of them are at once: each says goodbye."""
+        node = self._any_node()
+        if node is not None:
+            all_of_them = self.chance.random() < 0.2
+            self._say_goodbye(self.cluster.nodes.values() if all_of_them else [node])
+
+    def _say_goodbye(self, nodes: Iterable[Node]) -> None:
+        members = [node for node in nodes if node.member is not None]
+        for node in members:
+            self.cluster.do(node.broker.id, Leave(self.cluster.token()))
+        self.cluster.run(self.chance.randrange(PAUSE_MS_MAX))
+        for node in members:
             self.cluster.crash(node.broker.id)
 
     def _restart(self) -> None:
@@ -311,6 +327,8 @@ class Story:
     def _restart_everything(self) -> None:
         """All brokers stop and start again: nothing is forgotten."""
         before = set(self.cluster.members()[0].table.topics.items())
+        if self.chance.random() < 0.5:
+            self._say_goodbye(self.cluster.nodes.values())
         for number in self.cluster.nodes:
             self.cluster.crash(number)
         self._make_peace()

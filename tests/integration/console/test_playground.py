@@ -55,6 +55,17 @@ def test_down_ends_every_process_and_keeps_data_and_ports(elsewhere: Shell) -> N
     assert elsewhere.says("consume", "kept", "--from-beginning", "--max-messages", "1") == "still here\n"
 
 
+def test_brokers_without_zookeeper_that_were_all_stopped_are_one_cluster_again(elsewhere: Shell) -> None:
+    elsewhere.says("cluster", "up", "--architecture", "dsbs")
+    elsewhere.says("topic", "create", "kept", "--partitions", "3")
+    before = elsewhere.says("topic", "describe", "kept")
+    elsewhere.says("cluster", "down")
+    elsewhere.says("cluster", "up", "--architecture", "dsbs")
+    assert elsewhere.says("topic", "describe", "kept") == before
+    tables = [json.loads(elsewhere.says("tables", "--broker", number, "--json")) for number in "123"]
+    assert all([row["status"] for row in table["brokers"]] == ["alive"] * 3 for table in tables)
+
+
 def test_a_killed_supervisor_leaves_no_broker_and_no_stale_state(elsewhere: Shell) -> None:
     elsewhere.says("cluster", "up", "--brokers", "2")
     found = status(elsewhere)

@@ -192,6 +192,61 @@ def test_a_restart_of_all_brokers_forgets_nothing() -> None:
     assert machine(cluster, 3).table.topics == before
 
 
+def test_brokers_that_all_said_goodbye_find_each_other_again() -> None:
+    """Each has heard that the others left, so by its own table it is alone."""
+    cluster = agreed(3)
+    created(cluster, 1, "orders")
+    before = dict(machine(cluster, 1).table.topics)
+    _stop_all(cluster)
+    cluster.start_all()
+    assert cluster.run_until(cluster.agreed, 5000)
+    assert [row.status for row in machine(cluster, 1).table.members.values()] == [Status.ALIVE] * 3
+    assert machine(cluster, 3).table.topics == before
+
+
+def test_brokers_that_said_goodbye_and_start_in_a_split_network_find_each_other_when_it_heals() -> None:
+    cluster = agreed(3)
+    _stop_all(cluster)
+    cluster.split([[1], [2, 3]])
+    cluster.start_all()
+    cluster.run(2 * SETTINGS.join_ms)
+    assert machine(cluster, 1).phase is machine(cluster, 2).phase is Phase.MEMBER
+    cluster.heal()
+    assert cluster.run_until(cluster.agreed, 2 * SETTINGS.heartbeat_ms + 100)
+
+
+def test_a_broker_that_starts_alone_waits_for_those_who_left_before_it() -> None:
+    """It may not be the one that knows best."""
+    cluster = agreed(3)
+    _stop_all(cluster)
+    cluster.start(1)
+    cluster.run(SETTINGS.join_ms - 100)
+    assert machine(cluster, 1).phase is Phase.JOINING
+    cluster.run(200)
+    assert machine(cluster, 1).phase is Phase.MEMBER
+
+
+def test_a_broker_does_not_wait_for_one_that_left_where_others_say_so_too() -> None:
+    cluster = agreed(3)
+    _stop(cluster, 3)
+    cluster.crash(1)
+    cluster.start(1)
+    cluster.run(100)
+    assert machine(cluster, 1).phase is Phase.MEMBER
+
+
+def _stop_all(cluster: Cluster) -> None:
+    _stop(cluster, *cluster.nodes)
+
+
+def _stop(cluster: Cluster, *numbers: int) -> None:
+    for number in numbers:
+        cluster.do(number, Leave(cluster.token()))
+    cluster.run(100)
+    for number in numbers:
+        cluster.crash(number)
+
+
 def test_a_broker_from_another_address_takes_a_dead_ones_place_and_not_a_live_ones() -> None:
     cluster = agreed(3)
     cluster.nodes[4] = Node(4, address(4, broker_id=2))
