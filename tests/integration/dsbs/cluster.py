@@ -86,7 +86,8 @@ class Brokers:
     def made(self, number: int, *, elsewhere: str = "", data: Path | None = None) -> Member:
         """A broker's place, not started. With `elsewhere` it is another machine's: another address, another disk."""
         if elsewhere or number not in self._rows:
-            kafka, rpc = free_ports(2)
+            taken = {port for row in self._rows.values() for port in (row["kafka_port"], row["rpc_port"])}
+            kafka, rpc = free_ports(2, avoid=taken)
             self._rows[number] = {"id": number, "host": "127.0.0.1", "kafka_port": kafka, "rpc_port": rpc}
         member = Member(self._folder / f"broker-{number}{elsewhere}", self._rows[number], data)
         member.config["brokers"] = list(self._rows.values())
