@@ -248,18 +248,31 @@ class Coordinator(ABC):
     # --- durable ------------------------------------------------------------------------------------------
 
     async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Keep a group's offsets. On the path of every consumed batch where the experiment commits after each.
+        """Keep a group's offsets. To commit the same again is always safe. Commits of one and the same single partition
+        count in the order in which they were begun, whether or not those before have returned.
 
         Raises `InvalidRequest`, `NotCoordinator` (another broker serves the group), `Unavailable` (all definite);
-        `UnknownTopic` (those of other partitions are kept), `OutcomeUnknown` (some may be kept). To commit the same
-        again is always safe. Commits of one and the same single partition count in the order in which they were begun,
-        whether or not those before have returned.
+        `UnknownTopic` (those of other partitions are kept), `OutcomeUnknown` (some may be kept).
         """
+        rest = self.begin_commit(group, offsets)
+        if rest is not None:
+            await rest
+
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        """`commit_offsets` up to where it has to wait: None where the offsets are kept already, else what to await.
+        On the path of every consumed batch where the experiment commits after each. Raises as `commit_offsets`."""
         self._check_serves(group)
         for at, place in offsets.items():
             if (fault := committed_fault(place)) is not None:
                 raise InvalidRequest(f"{at.topic}-{at.partition}: {fault}")
-        await self._waited("commit", self._commit_offsets(group, offsets))
+        start = monotonic_ns()
+        rest = None
+        try:
+            rest = self._begin_commit(group, offsets)
+        finally:
+            if rest is None:
+                self.meter.called("commit", monotonic_ns() - start)
+        return None if rest is None else self._waited("commit", rest)
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         """All that a group has committed; empty for a group that is not known.
@@ -278,7 +291,7 @@ class Coordinator(ABC):
             raise NotCoordinator(f"group {group!r} is served by broker {home}, not {self.me.id}")
 
     @abstractmethod
-    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None: ...
+    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None: ...
 
     @abstractmethod
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]: ...

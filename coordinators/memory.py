@@ -159,7 +159,7 @@ class MemoryCoordinator(Coordinator):
         self._cluster.changed(self.me.id)
         return partition
 
-    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    async def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         self._reach()
         for at in offsets:
             self.view().partition(at)

@@ -18,7 +18,7 @@ from coordinators.offsets import OffsetTable
 from coordinators.placement import group_home, place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
 
     from coordinators.config import CoordinatorSetup
     from coordinators.model import ClusterView, Committed
@@ -92,10 +92,11 @@ class StaticCoordinator(Coordinator):
     async def _resign(self, at: TopicPartition, epoch: int) -> Partition:
         raise Unsupported("static: leadership follows from the config file and never passes on")
 
-    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
         for at in offsets:
             self.view().partition(at)
         self._offsets.commit(group, offsets)
+        return None
 
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         return self._offsets.committed(group)

@@ -26,6 +26,7 @@ from brokers.listeners.fetch import Reading, Wait, session_fault
 from brokers.listeners.gathering import Gathering
 from brokers.listeners.handlers import HANDLERS
 from brokers.listeners.lent import LentSender
+from brokers.listeners.offsets import commit_one
 from brokers.listeners.produce import Run
 from brokers.listeners.service import Caller, Leaders
 from brokers.log.errors import LogError
@@ -33,9 +34,10 @@ from brokers.log.stretch import Stretch
 from brokers.wire import fetch as fetch_wire
 from brokers.wire.apis import Api, ApiKey
 from brokers.wire.errors import ErrorCode, Malformed
+from brokers.wire.fetch import FetchRequest
 from brokers.wire.framing import ReceiveBuffer
 from brokers.wire.header import RequestHeader, answer, read_body, read_request, version_list
-from brokers.wire.offsets import OffsetCommitRequest
+from brokers.wire.offsets import CommitTemplate, SingleCommit, is_of_one_partition
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 
     from brokers.listeners.connections import Connections
     from brokers.listeners.service import Service
-    from brokers.wire.fetch import FetchRequest
 
 _PRODUCE: Final = b"\0\0"
 Pieces = list[bytes | memoryview]
@@ -63,13 +64,15 @@ _NOT_BEGUN: Final = frozenset({Progress.LOOK_UP, Progress.NOT_YET})
 
 
 class Waiting:
-    """A request that could not be carried out at once, copied; and its leaders where they are being looked up."""
+    """A request that could not be carried out at once, copied; what is read of it already, where it is a fetch; and its
+    leaders where they are being looked up."""
 
-    __slots__ = ("frame", "leaders")
+    __slots__ = ("fetch", "frame", "leaders")
 
-    def __init__(self, frame: bytearray, leaders: asyncio.Future[Leaders] | None) -> None:
+    def __init__(self, frame: bytearray, fetch: FetchRequest | None) -> None:
         self.frame = frame
-        self.leaders = leaders
+        self.fetch = fetch
+        self.leaders: asyncio.Future[Leaders] | None = None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -85,6 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting_bytes = 0
         self._unsent: deque[Pieces | asyncio.Future[Pieces]] = deque()
         self._commits = 0
+        self._commit_template: CommitTemplate | None = None
         self._wait: Wait | None = None
         self._lent: LentSender | None = None
         self._blocked = False
@@ -186,15 +190,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve(self, frames: list[tuple[int, int]]) -> None:
         """Carry out what a read brought, or from the first request on that has to wait let all the rest wait."""
-        number = 0
+        number, unserved = 0, None
         if not (self._looks_up or self._blocked or self._waiting):
-            number = self._serve_in_place(frames)
+            number, unserved = self._serve_in_place(frames)
         if number < len(frames):
-            self._let_wait(frames[number:])
+            self._let_wait(frames[number:], unserved)
             self._carry_on()
 
-    def _serve_in_place(self, frames: list[tuple[int, int]]) -> int:
-        """How many of `frames` were carried out."""
+    def _serve_in_place(self, frames: list[tuple[int, int]]) -> tuple[int, FetchRequest | None]:
+        """How many of `frames` were carried out, and the fetch that comes next if it waits for a look-up."""
         data, view, run = self._incoming.data, self._incoming.view, self._run
         take = run.take
         number = 0
@@ -203,16 +207,18 @@ class Connection(asyncio.BufferedProtocol):
                 if data.startswith(_PRODUCE, start):
                     if not take(data, view, start, end):
                         self._looks_up = True
-                        return number
+                        return number, None
                 else:
                     self._finish_run()
                     progress = self._handle(bytes(view[start:end]), None)
+                    if isinstance(progress, FetchRequest):
+                        return number, progress
                     if progress is not Progress.DONE:
-                        return number + (progress is Progress.BLOCKED)
+                        return number + (progress is Progress.BLOCKED), None
                 number += 1
         finally:
             self._finish_run()
-        return number
+        return number, None
 
     def _finish_run(self) -> None:
         """Append what the produce requests brought, and answer them."""
@@ -226,11 +232,15 @@ class Connection(asyncio.BufferedProtocol):
         elif answers:
             self._send([b"".join(answers)])
 
-    def _handle(self, frame: bytes, leaders: Leaders | None) -> Progress:
-        """Carry out any other request. Raises `Malformed`."""
+    def _handle(self, frame: bytes, leaders: Leaders | None) -> Progress | FetchRequest:
+        """Carry out any other request; hand a fetch back whose leaders must be looked up first. Raises `Malformed`."""
+        if self._commit_template is not None and (commit := self._commit_template.read(frame)) is not None:
+            return self._commit_one(self._commit_template, commit)
         header, api, at = read_request(frame)
         if api.key is ApiKey.FETCH:
-            return self._fetch(fetch_wire.read(frame, at, header.version, header.correlation_id), leaders)
+            request = fetch_wire.read(frame, at, header.version, header.correlation_id)
+            progress = self._fetch(request, leaders)
+            return request if progress is Progress.LOOK_UP else progress
         if self._commits and api.key is not ApiKey.OFFSET_COMMIT:
             return Progress.NOT_YET
         if api.key is ApiKey.API_VERSIONS:
@@ -240,24 +250,32 @@ class Connection(asyncio.BufferedProtocol):
             self._send([version_list(header, api)])
             return self._room()
         message = read_body(header, api, frame, at)
-        commits_one = isinstance(message, OffsetCommitRequest) and _is_of_one_partition(message)
-        if self._commits and not commits_one:
+        if api.key is ApiKey.OFFSET_COMMIT and is_of_one_partition(message):
+            template = self._commit_template = CommitTemplate(frame, header.version, message)
+            return self._commit_one(template, cast("SingleCommit", template.read(frame)))
+        if self._commits:
             return Progress.NOT_YET
         self._service.metrics.kafka.add(api.key.name)
         result = HANDLERS[api.key](self._service, Caller(header.client_id, self.host, header.version), message)
         if not asyncio.iscoroutine(result):
             self._send([answer(header, api, result)])
             return self._room()
-        if commits_one:
-            self._commits += 1
-            commit = self._connections.spawn(_answer(header, api, result))
-            self._send_later(commit)
-            commit.add_done_callback(self._committed)
-            return self._room()
         self._blocked = True
         task = self._connections.spawn(result)
         task.add_done_callback(lambda done: self._answered(header, api, done))
         return Progress.BLOCKED
+
+    def _commit_one(self, template: CommitTemplate, commit: SingleCommit) -> Progress:
+        self._service.metrics.kafka.add(ApiKey.OFFSET_COMMIT.name)
+        outcome = commit_one(self._service, template, commit)
+        if isinstance(outcome, ErrorCode):
+            self._send([template.answer(commit, outcome)])
+        else:
+            self._commits += 1
+            kept = self._connections.spawn(_answer(template, commit, outcome))
+            self._send_later(kept)
+            kept.add_done_callback(self._committed)
+        return self._room()
 
     def _committed(self, _: object) -> None:
         self._commits -= 1
@@ -334,28 +352,31 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- carrying out later -------------------------------------------------------------------------------
 
-    def _let_wait(self, frames: list[tuple[int, int]]) -> None:
-        """Copy requests, whose bytes are gone with the next read, and begin the look-ups that they need."""
+    def _let_wait(self, frames: list[tuple[int, int]], first: FetchRequest | None) -> None:
+        """Copy requests, whose bytes are gone with the next read, and begin the look-ups that they need. `first` is
+        what the first of them holds, if that was read already."""
         view = self._incoming.view
         for start, end in frames:
-            frame = bytearray(view[start:end])
-            self._waiting.append(Waiting(frame, self._look_up(frame) if self._looks_up else None))
-            self._waiting_bytes += len(frame)
+            waiting = Waiting(bytearray(view[start:end]), first)
+            first = None
+            if self._looks_up:
+                self._look_up(waiting)
+            self._waiting.append(waiting)
+            self._waiting_bytes += len(waiting.frame)
         self._pace()
 
-    def _look_up(self, frame: bytearray) -> asyncio.Future[Leaders] | None:
-        """Begin to ask for the leaders that a request needs; None where it needs none. Raises `Malformed`."""
-        if frame.startswith(_PRODUCE):
-            wanted = self._run.partitions(frame, 0, len(frame))
+    def _look_up(self, waiting: Waiting) -> None:
+        """Begin to ask for the leaders that a request needs, if it needs any. Raises `Malformed`."""
+        if waiting.frame.startswith(_PRODUCE):
+            wanted = self._run.partitions(waiting.frame, 0, len(waiting.frame))
         else:
-            header, api, at = read_request(bytes(frame))
-            if api.key is not ApiKey.FETCH:
-                return None
-            request = fetch_wire.read(bytes(frame), at, header.version, header.correlation_id)
-            wanted = [TopicPartition(part.topic, part.partition) for part in request.parts]
-        task = self._connections.spawn(self._service.leaders(wanted))
-        task.add_done_callback(lambda _: self._carry_on())
-        return task
+            if waiting.fetch is None:
+                waiting.fetch = _read_fetch(bytes(waiting.frame))
+            if waiting.fetch is None:
+                return
+            wanted = [TopicPartition(part.topic, part.partition) for part in waiting.fetch.parts]
+        waiting.leaders = self._connections.spawn(self._service.leaders(wanted))
+        waiting.leaders.add_done_callback(lambda _: self._carry_on())
 
     def _carry_on(self) -> None:
         """Carry out what waits, as far as it goes."""
@@ -366,7 +387,7 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 progress = self._carry_out(waiting)
                 if progress is Progress.LOOK_UP:
-                    waiting.leaders = self._look_up(waiting.frame)
+                    self._look_up(waiting)
                 if progress in _NOT_BEGUN:
                     break
                 self._waiting.popleft()
@@ -387,7 +408,12 @@ class Connection(asyncio.BufferedProtocol):
             taken = self._run.take(frame, memoryview(frame), 0, len(frame), leaders)
             return Progress.DONE if taken else Progress.LOOK_UP
         self._finish_run()
-        return self._handle(bytes(frame), leaders)
+        if waiting.fetch is not None:
+            return self._fetch(waiting.fetch, leaders)
+        progress = self._handle(bytes(frame), leaders)
+        if isinstance(progress, FetchRequest):
+            waiting.fetch, progress = progress, Progress.LOOK_UP
+        return progress
 
     # --- sending ------------------------------------------------------------------------------------------
 
@@ -455,12 +481,14 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.resume_reading()
 
 
-async def _answer(header: RequestHeader, api: Api, result: Awaitable[object]) -> Pieces:
-    return [answer(header, api, await result)]
+async def _answer(template: CommitTemplate, commit: SingleCommit, outcome: Awaitable[ErrorCode]) -> Pieces:
+    return [template.answer(commit, await outcome)]
 
 
-def _is_of_one_partition(message: OffsetCommitRequest) -> bool:
-    return len(message.topics) == 1 and len(message.topics[0].partitions) == 1
+def _read_fetch(frame: bytes) -> FetchRequest | None:
+    """None for any other request. Raises `Malformed`."""
+    header, api, at = read_request(frame)
+    return fetch_wire.read(frame, at, header.version, header.correlation_id) if api.key is ApiKey.FETCH else None
 
 
 async def _after(durable: Sequence[Awaitable[None]], answers: list[bytes]) -> Pieces:

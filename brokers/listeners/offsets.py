@@ -1,11 +1,11 @@
 """OffsetCommit and OffsetFetch: a group's place, kept by the coordination layer.
 
-Where an experiment commits after every batch, this is on the path of each.
+Where an experiment commits after every batch, `commit_one` is on the path of each.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brokers.listeners.groups import serves
 from brokers.listeners.service import code_of
@@ -22,10 +22,10 @@ from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed
 from coordinators.model import COMMIT_METADATA_MAX, Committed, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 
     from brokers.listeners.service import Caller, Service
-    from brokers.wire.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetFetchRequest
+    from brokers.wire.offsets import CommitTemplate, OffsetCommitRequest, OffsetFetchRequest, SingleCommit
 
 _NOTHING = Committed(offset=-1)
 
@@ -37,7 +37,7 @@ async def commit(service: Service, caller: Caller, request: OffsetCommitRequest)
     for topic in request.topics:
         for part in topic.partitions:
             at = TopicPartition(topic.name, part.partition_index)
-            errors[at] = fault or _place_fault(part)
+            errors[at] = fault or _place_fault(part.committed_offset, part.committed_metadata)
             if errors[at] is ErrorCode.NONE:
                 metadata = part.committed_metadata or ""
                 offsets[at] = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
@@ -60,6 +60,43 @@ async def commit(service: Service, caller: Caller, request: OffsetCommitRequest)
     )
 
 
+def commit_one(
+    service: Service, template: CommitTemplate, commit: SingleCommit
+) -> ErrorCode | Coroutine[Any, Any, ErrorCode]:
+    """A commit of one partition: what came of it, or a coroutine for that where the coordination layer has to wait."""
+    fault = _group_fault(service, template.request) or _place_fault(commit.offset, commit.metadata)
+    if fault:
+        return fault
+    offsets = {
+        TopicPartition(template.topic, commit.partition): Committed(
+            commit.offset, commit.leader_epoch, commit.metadata or ""
+        )
+    }
+    try:
+        rest = service.coordinator.begin_commit(template.request.group_id, offsets)
+    except (CoordinationError, JournalFailed) as error:
+        return _commit_fault(error)
+    return ErrorCode.NONE if rest is None else _awaited(rest)
+
+
+async def _awaited(rest: Awaitable[None]) -> ErrorCode:
+    try:
+        await rest
+    except (CoordinationError, JournalFailed) as error:
+        return _commit_fault(error)
+    return ErrorCode.NONE
+
+
+def _commit_fault(error: CoordinationError | JournalFailed) -> ErrorCode:
+    match error:
+        case Unavailable():
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        case CoordinationError():
+            return code_of(error)
+        case _:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def _group_fault(service: Service, request: OffsetCommitRequest) -> ErrorCode:
     if not serves(service, request.group_id):
         return ErrorCode.NOT_COORDINATOR
@@ -68,10 +105,10 @@ def _group_fault(service: Service, request: OffsetCommitRequest) -> ErrorCode:
     )
 
 
-def _place_fault(part: OffsetCommitPartition) -> ErrorCode:
-    if part.committed_offset < 0:
+def _place_fault(offset: int, metadata: str | None) -> ErrorCode:
+    if offset < 0:
         return ErrorCode.OFFSET_OUT_OF_RANGE
-    if len(part.committed_metadata or "") > COMMIT_METADATA_MAX:
+    if len(metadata or "") > COMMIT_METADATA_MAX:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE
 
@@ -80,22 +117,11 @@ async def _keep(
     service: Service, group_id: str, offsets: Mapping[TopicPartition, Committed]
 ) -> Mapping[TopicPartition, ErrorCode]:
     """Keep them in one go; if a topic among them is not known, one by one, to tell which. Twice is as good as once."""
-    error = await _keep_all(service, group_id, offsets)
+    commit_offsets = service.coordinator.commit_offsets
+    error = await _awaited(commit_offsets(group_id, offsets))
     if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or len(offsets) == 1:
         return dict.fromkeys(offsets, error)
-    return {at: await _keep_all(service, group_id, {at: place}) for at, place in offsets.items()}
-
-
-async def _keep_all(service: Service, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> ErrorCode:
-    try:
-        await service.coordinator.commit_offsets(group_id, offsets)
-    except Unavailable:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    except CoordinationError as error:
-        return code_of(error)
-    except JournalFailed:
-        return ErrorCode.KAFKA_STORAGE_ERROR
-    return ErrorCode.NONE
+    return {at: await _awaited(commit_offsets(group_id, {at: place})) for at, place in offsets.items()}
 
 
 async def fetch(service: Service, caller: Caller, request: OffsetFetchRequest) -> OffsetFetchResponse:

@@ -43,7 +43,7 @@ from coordinators.placement import group_home
 from coordinators.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from coordinators.config import CoordinatorSetup
     from coordinators.dsbs.events import Action, Event
@@ -162,12 +162,15 @@ class DsbsCoordinator(Coordinator):
 
     # --- offsets ------------------------------------------------------------------------------------------
 
-    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
         for at in offsets:
             self.view().partition(at)
         if group in self._running.offsets.gathered and group not in self._turns:
             self._do(Commit(group, offsets))
-            return
+            return None
+        return self._commit_in_turn(group, offsets)
+
+    async def _commit_in_turn(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         async with self._turns.at(group):
             if group not in self._running.offsets.gathered:
                 await self._finished(lambda token: Gather(token, group))

@@ -32,7 +32,7 @@ from coordinators.zookeeper.session import Session
 from coordinators.zookeeper.topics import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 
     from coordinators.config import CoordinatorSetup
     from coordinators.model import ClusterView, Committed, TopicSettings
@@ -81,6 +81,7 @@ class ZooKeeperCoordinator(Coordinator):
         return IntervalOffsets(
             self._session,
             self._tree,
+            is_known=self._is_known,
             check=self._check_exists,
             serves=lambda group: self.group_coordinator(group) == self.me.id,
         )
@@ -252,6 +253,10 @@ class ZooKeeperCoordinator(Coordinator):
             await self._session.sync("refresh", self._tree.topics)  # the server that was asked may lag
             await self._include(name)
 
+    def _is_known(self, at: TopicPartition) -> bool:
+        """False where only ZooKeeper can tell. Raises `UnknownTopic` for a partition that a known topic has not got."""
+        return at.topic in self.view().topics and self.view().partition(at) is not None
+
     async def _check_exists(self, at: TopicPartition) -> None:
         if at.topic not in self.view().topics:
             await self._find_leader(at)
@@ -325,8 +330,8 @@ class ZooKeeperCoordinator(Coordinator):
 
     # --- durable ------------------------------------------------------------------------------------------
 
-    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        await self._offsets.commit(group, offsets)
+    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        return self._offsets.begin_commit(group, offsets)
 
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         return await self._offsets.committed(group)

@@ -38,8 +38,11 @@ class WrittenOffsets:
         self._known: set[str] = set()
         self._turns = Turns()
 
-    async def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Write them all, at once. Raises `UnknownTopic`, `Unavailable`, `OutcomeUnknown`."""
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        """As the contract has it. Raises `UnknownTopic`, `Unavailable`, `OutcomeUnknown`, when it is awaited too."""
+        return self._write(group, offsets)
+
+    async def _write(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         await together(self._put(group, at, place) for at, place in offsets.items())
 
     async def _put(self, group: str, at: TopicPartition, place: Committed) -> None:
@@ -111,21 +114,29 @@ class IntervalOffsets(WrittenOffsets):
         self,
         session: Session,
         tree: Tree,
+        is_known: Callable[[TopicPartition], bool],
         check: Callable[[TopicPartition], Awaitable[object]],
         serves: Callable[[str], bool],
     ) -> None:
         super().__init__(session, tree)
+        self._is_known = is_known
         self._check = check
         self._serves = serves
         self._pending: dict[tuple[str, TopicPartition], Committed] = {}
 
-    async def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        async with self._turns.at(group):
-            await self._pend(group, offsets)
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        if group in self._turns or not all(map(self._is_known, offsets)):
+            return self._commit_in_turn(group, offsets)
+        self._pend(group, offsets)
+        return None
 
-    async def _pend(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        for at in offsets:
-            await self._check(at)
+    async def _commit_in_turn(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        async with self._turns.at(group):
+            for at in offsets:
+                await self._check(at)
+            self._pend(group, offsets)
+
+    def _pend(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         if len(self._pending) + len(offsets) > PENDING_MAX:
             raise Unavailable(f"{PENDING_MAX} offsets wait to be written to ZooKeeper")
         for at, place in offsets.items():

@@ -182,7 +182,7 @@ class DistantCoordinator(Coordinator):
         given_up: Partition = await self._call("resign", at, epoch)
         return given_up
 
-    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    async def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         await self._call("commit_offsets", group, offsets)
 
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:

@@ -53,7 +53,7 @@ async def test_a_broker_that_is_cut_off_changes_nothing_and_learns_nothing() -> 
         brokers[2].create_topic("more", 1, 1),
         brokers[2].delete_topic("orders"),
         brokers[2].resign(AT, 0),
-        brokers[2]._commit_offsets("readers", {AT: Committed(1)}),
+        brokers[2]._begin_commit("readers", {AT: Committed(1)}),
     ):
         with pytest.raises(Unavailable):
             await verb

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from tests.integration.kafka.raw import batch, fetch_request, produce_request, r
 from tests.unit.listeners.harness import Client, Harness, listening, run, turn, until
 
 GROUP = "readers"
-NONE, NOT_AVAILABLE = 0, 15
+NONE, OUT_OF_RANGE, UNKNOWN_TOPIC, NOT_AVAILABLE = 0, 1, 3, 15
 
 
 class HoldsCommits(StaticCoordinator):
@@ -31,12 +31,15 @@ class HoldsCommits(StaticCoordinator):
         self.holds = True
         self.begun: list[tuple[int, asyncio.Future[None]]] = []
 
-    async def _commit_offsets(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        return self._hold(group, offsets)
+
+    async def _hold(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.begun.append((next(iter(offsets.values())).offset, held))
         if self.holds:
             await held
-        await super()._commit_offsets(group, offsets)
+        super()._begin_commit(group, offsets)
 
     def offsets(self) -> list[int]:
         return [offset for offset, _ in self.begun]
@@ -116,6 +119,36 @@ def test_messages_pass_beside_commits_and_are_answered_after_them(tmp_path: Path
             assert harness.metrics.produce.requests == 1
             commits.begun[0][1].set_result(None)
             assert await correlations(client, 3) == [1, 2, 3]
+
+    run(work())
+
+
+def test_what_is_kept_at_once_is_answered_at_once(tmp_path: Path) -> None:
+    """Where the offsets are this broker's own, a commit needs no task; a request that depends on it sees it."""
+
+    async def work() -> None:
+        async with listening(tmp_path) as harness:
+            client = await harness.connect()
+            question = request(ApiKey.OFFSET_FETCH, 5, OffsetFetchRequest(group_id=GROUP, topics=None), 9)
+            client.send(commit(1), commit(2, 1), commit(3), question)
+            assert await correlations(client, 4) == [1, 2, 3, 9]
+            assert harness.coordinator.meter.calls()["commit"] == 3
+            kept = await harness.coordinator.committed_offsets(GROUP)
+            assert kept == {TopicPartition("two", 0): Committed(3), TopicPartition("two", 1): Committed(2)}
+
+    run(work())
+
+
+def test_a_refusal_is_its_own_commits(tmp_path: Path) -> None:
+    """Though the commits before and after it have all but the partition in common with it."""
+
+    async def work() -> None:
+        async with listening(tmp_path) as harness:
+            client = await harness.connect()
+            client.send(commit(1), commit(2, 9), commit(-3, correlation_id=3), commit(4, topic="none"), commit(5))
+            errors = [struct.unpack(">h", answer[-2:])[0] for answer in await client.receive_all(5)]
+            assert errors == [NONE, UNKNOWN_TOPIC, OUT_OF_RANGE, UNKNOWN_TOPIC, NONE]
+            assert await harness.coordinator.committed_offsets(GROUP) == {TopicPartition("two", 0): Committed(5)}
 
     run(work())
 
