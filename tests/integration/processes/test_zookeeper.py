@@ -119,6 +119,24 @@ def make_a_znode(address: str) -> None:
     client.close()
 
 
+def test_it_has_no_threads_that_a_small_machine_would_pay_for(tmp_path: Path) -> None:
+    """Neither workers that connections are handed to, nor the compiler that takes minutes to be done."""
+    names: set[str] = set()
+
+    async def act(server: ZooKeeperServer) -> None:
+        await server.start()
+        assert server.process is not None
+        client = KazooClient(server.address)
+        await asyncio.to_thread(client.start)
+        names.update(task.read_text() for task in Path(f"/proc/{server.process.pid}/task").glob("*/comm"))
+        await asyncio.to_thread(client.stop)
+
+    with_server(tmp_path, act)
+    assert any(name.startswith("NIOServerCxn") for name in names)
+    assert any(name.startswith("C1 ") for name in names)
+    assert not [name for name in names if name.startswith(("NIOWorker", "C2 "))]
+
+
 def test_a_port_in_use_is_told_as_such(tmp_path: Path) -> None:
     async def act(server: ZooKeeperServer) -> None:
         with socket.create_server(("127.0.0.1", server.port)), pytest.raises(PortTaken, match="it is in use"):
