@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from coordinators.model import ClusterView, Topic
 
 _PRODUCER_ID_BITS: Final = 62
+_TWICE: Final = ErrorCode.INVALID_REQUEST  # what a partition gets that a request names twice, as in Kafka
 
 
 def metadata(
@@ -113,7 +115,11 @@ def _partitions(view: ClusterView, topic: Topic) -> tuple[MetadataPartition, ...
 async def list_offsets(service: Service, caller: Caller, request: ListOffsetsRequest) -> ListOffsetsResponse:
     wanted = [(topic.name, part) for topic in request.topics for part in topic.partitions]
     leaders = await service.leaders([TopicPartition(name, part.partition_index) for name, part in wanted])
-    rows = [(name, _offset(service, name, part, leader)) for (name, part), leader in zip(wanted, leaders, strict=True)]
+    named = Counter((name, part.partition_index) for name, part in wanted)
+    rows = [
+        (name, _offset(service, name, part, leader if named[name, part.partition_index] == 1 else _TWICE))
+        for (name, part), leader in zip(wanted, leaders, strict=True)
+    ]
     return ListOffsetsResponse(
         topics=tuple(
             ListOffsetsTopicResponse(name=name, partitions=tuple(part for _, part in parts))

@@ -22,6 +22,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, cast
 
+from brokers.listeners.answers import Answers, Pieces
 from brokers.listeners.fetch import Reading, Wait, session_fault
 from brokers.listeners.gathering import Gathering
 from brokers.listeners.handlers import HANDLERS
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
     from brokers.listeners.connections import Connections
     from brokers.listeners.service import Service
 
+HALF_CLOSED_S_MAX: Final = 2.0
 _PRODUCE: Final = b"\0\0"
-Pieces = list[bytes | memoryview]
 
 
 class Progress(Enum):
@@ -86,7 +87,6 @@ class Connection(asyncio.BufferedProtocol):
         self._gathering = Gathering(service.limits.gather_ms, self._pace)
         self._waiting: deque[Waiting] = deque()
         self._waiting_bytes = 0
-        self._unsent: deque[Pieces | asyncio.Future[Pieces]] = deque()
         self._commits = 0
         self._commit_template: CommitTemplate | None = None
         self._wait: Wait | None = None
@@ -103,12 +103,13 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def busy(self) -> bool:
         """Whether a request has not been answered yet."""
-        return bool(self._blocked or self._waiting or self._unsent)
+        return bool(self._blocked or self._waiting or self._answers)
 
     # --- the socket's side --------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._answers = Answers(self._transport, self._lost, self._pace)
         limits = self._service.limits
         self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.send_buffer_bytes)
@@ -125,12 +126,17 @@ class Connection(asyncio.BufferedProtocol):
             self._wait.cancel()
         if self._lent is not None:
             self._lent.close()
+        self._answers.end()
         self._waiting.clear()
-        self._unsent.clear()
 
     def eof_received(self) -> bool:
-        """A client that only stopped sending still gets the answers that are due; `_pace` closes after them."""
+        """A client that only stopped sending still gets the answers that are due; `_pace` closes after them. Most have
+        gone for good, so a fetch waits no longer, and nothing else does for long."""
         self._half_closed = True
+        if self._wait is not None:
+            self._wait.expire()
+        if self.busy:
+            asyncio.get_running_loop().call_later(HALF_CLOSED_S_MAX, self.close)
         return self.busy
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -171,8 +177,13 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Send what is due and end."""
         self._closed = True
+        self._answers.end()
         if self._lent is None or not self._lent.busy:
             self._transport.close()
+
+    def _lost(self, error: BaseException) -> None:
+        """Where a sync failed, what was appended may or may not survive: a lost connection says just that."""
+        self._break("what an answer waited for failed", error)
 
     def _break(self, what: str, error: BaseException) -> None:
         """End without an answer; the loop reports what is not the disk's fault, which is a bug."""
@@ -228,9 +239,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._run.failed:
             self.close()
         elif durable:
-            self._send_later(self._connections.spawn(_after(durable, answers)))
+            self._answers.send_later(self._connections.spawn(_after(durable, answers)))
         elif answers:
-            self._send([b"".join(answers)])
+            self._answers.send([b"".join(answers)])
 
     def _handle(self, frame: bytes, leaders: Leaders | None) -> Progress | FetchRequest:
         """Carry out any other request; hand a fetch back whose leaders must be looked up first. Raises `Malformed`."""
@@ -247,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
             self._service.metrics.kafka.add(api.key.name)
             if header.version <= api.version_max:
                 read_body(header, api, frame, at)
-            self._send([version_list(header, api)])
+            self._answers.send([version_list(header, api)])
             return self._room()
         message = read_body(header, api, frame, at)
         if api.key is ApiKey.OFFSET_COMMIT and is_of_one_partition(message):
@@ -258,7 +269,7 @@ class Connection(asyncio.BufferedProtocol):
         self._service.metrics.kafka.add(api.key.name)
         result = HANDLERS[api.key](self._service, Caller(header.client_id, self.host, header.version), message)
         if not asyncio.iscoroutine(result):
-            self._send([answer(header, api, result)])
+            self._answers.send([answer(header, api, result)])
             return self._room()
         self._blocked = True
         task = self._connections.spawn(result)
@@ -269,11 +280,11 @@ class Connection(asyncio.BufferedProtocol):
         self._service.metrics.kafka.add(ApiKey.OFFSET_COMMIT.name)
         outcome = commit_one(self._service, template, commit)
         if isinstance(outcome, ErrorCode):
-            self._send([template.answer(commit, outcome)])
+            self._answers.send([template.answer(commit, outcome)])
         else:
             self._commits += 1
             kept = self._connections.spawn(_answer(template, commit, outcome))
-            self._send_later(kept)
+            self._answers.send_later(kept)
             kept.add_done_callback(self._committed)
         return self._room()
 
@@ -292,7 +303,7 @@ class Connection(asyncio.BufferedProtocol):
         if error is not None:
             self._break(f"{api.key.name} {header.version} failed", error)
             return
-        self._send([answer(header, api, done.result())])
+        self._answers.send([answer(header, api, done.result())])
         self._carry_on()
 
     # --- fetching -----------------------------------------------------------------------------------------
@@ -306,10 +317,10 @@ class Connection(asyncio.BufferedProtocol):
         self._service.metrics.kafka.add(ApiKey.FETCH.name)
         fault = session_fault(request)
         if fault is not ErrorCode.NONE:
-            self._send([fetch_wire.refusal(request, fault)])
+            self._answers.send([fetch_wire.refusal(request, fault)])
             return self._room()
         reading = Reading(self._service, request, leaders)
-        if reading.read() or request.wait_ms_max <= 0:
+        if reading.read() or request.wait_ms_max <= 0 or self._half_closed:
             return self._answer_fetch(reading)
         self._blocked = True
         self._wait = Wait(reading, min(request.wait_ms_max, self._service.limits.fetch_wait_ms_max), self._fetched)
@@ -328,8 +339,10 @@ class Connection(asyncio.BufferedProtocol):
         """Send what was read. What was lent leaves from its file, where nothing else has to leave before it."""
         lent, pieces = reading.lent, reading.answer()
         try:
-            if not lent or self._closed or self._unsent or self._transport.get_write_buffer_size():
-                self._send([piece.read() if isinstance(piece, Stretch) else cast("bytes", piece) for piece in pieces])
+            if not lent or self._closed or self._answers or self._transport.get_write_buffer_size():
+                self._answers.send(
+                    [piece.read() if isinstance(piece, Stretch) else cast("bytes", piece) for piece in pieces]
+                )
                 return self._room()
             if self._lent is None:
                 self._lent = LentSender(self._transport, self._lent_left)
@@ -344,6 +357,7 @@ class Connection(asyncio.BufferedProtocol):
         self._blocked = False
         if error is not None:
             self._closed = True
+            self._answers.end()
             self._transport.abort()
         elif self._closed:
             self._transport.close()
@@ -415,35 +429,7 @@ class Connection(asyncio.BufferedProtocol):
             waiting.fetch, progress = progress, Progress.LOOK_UP
         return progress
 
-    # --- sending ------------------------------------------------------------------------------------------
-
-    def _send(self, pieces: Pieces) -> None:
-        """Send an answer after all that came before it."""
-        if self._unsent:
-            self._unsent.append(pieces)
-        elif not self._closed:
-            self._transport.writelines(pieces)
-
-    def _send_later(self, answers: asyncio.Future[Pieces]) -> None:
-        self._unsent.append(answers)
-        answers.add_done_callback(lambda _: self._send_ready())
-
-    def _send_ready(self) -> None:
-        """Send what is due, up to the first answer that still waits."""
-        while self._unsent and not self._closed:
-            due = self._unsent[0]
-            if isinstance(due, asyncio.Future):
-                if not due.done():
-                    break
-                error = None if due.cancelled() else due.exception()
-                if error is not None:
-                    # Where a sync failed, what was appended may or may not survive: a lost connection says just that.
-                    self._break("what an answer waited for failed", error)
-                    return
-                due = [] if due.cancelled() else due.result()
-            self._unsent.popleft()
-            self._transport.writelines(due)
-        self._pace()
+    # --- pace ---------------------------------------------------------------------------------------------
 
     def _room(self) -> Progress:
         """Blocks the next request while the client does not read its answers."""
@@ -470,7 +456,7 @@ class Connection(asyncio.BufferedProtocol):
         full = (
             self._writing_paused
             or self._gathering.under_way
-            or len(self._waiting) + len(self._unsent) > limits.requests_in_flight_max
+            or len(self._waiting) + len(self._answers) > limits.requests_in_flight_max
             or self._waiting_bytes > limits.unsent_bytes_max
         )
         if full is not self._reading_paused:

@@ -39,8 +39,12 @@ class Reading:
     def __init__(self, service: Service, request: FetchRequest, leaders: Sequence[Partition | ErrorCode]) -> None:
         self._service = service
         self.request = request
+        sources: dict[tuple[str, int], HeldPartition | ErrorCode] = {}
         self._sources = [
-            self._source(part.topic, part.partition, part.leader_epoch, leader)
+            # Reading one partition over and over would keep all others waiting; no client asks for that.
+            ErrorCode.INVALID_REQUEST
+            if (part.topic, part.partition) in sources
+            else sources.setdefault(part[:2], self._source(part.topic, part.partition, part.leader_epoch, leader))
             for part, leader in zip(request.parts, leaders, strict=True)
         ]
         self.found: list[Found] = []
@@ -124,9 +128,14 @@ class Wait:
         self._done = done
         self._held = reading.held()
         self._scheduled: asyncio.Handle | None = None
-        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._expire)
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self.expire)
         for held in self._held:
             held.waiters.add(self._wake)
+
+    def expire(self) -> None:
+        """Answer now with what there is."""
+        self._reading.read()
+        self._end()
 
     def cancel(self) -> None:
         """Nobody wants the answer any more."""
@@ -148,10 +157,6 @@ class Wait:
         self._scheduled = None
         if self._reading.read():
             self._end()
-
-    def _expire(self) -> None:
-        self._reading.read()
-        self._end()
 
     def _end(self) -> None:
         self.cancel()

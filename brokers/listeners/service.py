@@ -61,10 +61,12 @@ class Service:
             return code_of(error)
 
     async def leaders(self, wanted: Sequence[TopicPartition]) -> Leaders:
-        """The same for all that one request names, asked for together."""
+        """The same for all that one request names, asked for together, each of them once."""
         if len(wanted) == 1:
             return [await self.leader(wanted[0])]
-        return list(await asyncio.gather(*map(self.leader, wanted)))
+        asked = tuple(dict.fromkeys(wanted))
+        found = dict(zip(asked, await asyncio.gather(*map(self.leader, asked)), strict=True))
+        return [found[at] for at in wanted]
 
 
 class Caller(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -57,12 +58,12 @@ class Refused(Exception):
 
 
 async def create(service: Service, caller: Caller, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    names = [topic.name for topic in request.topics]
+    named = Counter(topic.name for topic in request.topics)
     created = []
     for topic in request.topics:
         error, message = ErrorCode.NONE, None
         try:
-            if names.count(topic.name) > 1:
+            if named[topic.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named twice in the request")
             await _create(service, topic, validate_only=request.validate_only)
         except Refused as refused:

@@ -82,7 +82,7 @@ SERVED: Final = {
         Api(ApiKey.PRODUCE, 3, 7),
         Api(ApiKey.FETCH, 4, 11),
         Api(ApiKey.LIST_OFFSETS, 1, 5, ListOffsetsRequest, ListOffsetsResponse),
-        Api(ApiKey.METADATA, 0, 9, MetadataRequest, MetadataResponse, flexible_since=9),
+        Api(ApiKey.METADATA, 0, 8, MetadataRequest, MetadataResponse),  # 9: see docs/wire.md
         Api(ApiKey.OFFSET_COMMIT, 2, 7, OffsetCommitRequest, OffsetCommitResponse),
         Api(ApiKey.OFFSET_FETCH, 1, 7, OffsetFetchRequest, OffsetFetchResponse, flexible_since=6),
         Api(ApiKey.FIND_COORDINATOR, 0, 2, FindCoordinatorRequest, FindCoordinatorResponse),

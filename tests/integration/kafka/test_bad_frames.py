@@ -12,6 +12,7 @@ import pytest
 from brokers.wire.api_versions import ApiVersionsRequest
 from brokers.wire.apis import ApiKey
 from brokers.wire.errors import ErrorCode
+from brokers.wire.membership import JoinGroupProtocol, JoinGroupRequest
 from brokers.wire.metadata import MetadataRequest
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic, unharmed
@@ -31,7 +32,7 @@ from tests.integration.kafka.raw import (
 REQUEST_BYTES_MAX = 1024 * 1024
 VARINT_TOO_LONG = b"\xff\xff\xff\xff\xff\x01"
 VARINT_HUGE = b"\xff\xff\xff\xff\x0f"
-FLEXIBLE = head(ApiKey.METADATA, 9)
+FLEXIBLE = head(ApiKey.OFFSET_FETCH, 6)
 BAD_FRAMES: dict[str, bytes] = {
     "length 0": struct.pack(">i", 0),
     "length -1": struct.pack(">i", -1),
@@ -45,7 +46,7 @@ BAD_FRAMES: dict[str, bytes] = {
     "api key 32767": framed(head(32767, 0)),
     "an inter-broker api": framed(head(4, 0) + bytes(64)),
     "version -1": framed(head(ApiKey.METADATA, -1)),
-    "version max+1": framed(head(ApiKey.METADATA, 10)),
+    "version max+1": framed(head(ApiKey.METADATA, 9)),
     "produce version 2": framed(head(ApiKey.PRODUCE, 2) + bytes(64)),
     "produce version 8": framed(head(ApiKey.PRODUCE, 8) + bytes(64)),
     "header only": framed(head(ApiKey.METADATA, 5)),
@@ -125,6 +126,36 @@ def test_a_half_closed_client_still_gets_its_answers(cluster: Cluster, topic: st
         client.socket.shutdown(socket.SHUT_WR)
         assert produced(client.receive()) == (0, 0)
         assert client.closed_by_broker()
+
+
+def test_a_client_that_left_while_its_fetch_waited_is_answered_and_forgotten(cluster: Cluster, topic: str) -> None:
+    """However long it was ready to wait: else clients that are gone would use up the connections."""
+    with RawClient(cluster.port()) as client:
+        make_topic(client, topic)
+        waits = fetch_request(topic, 0, wait_ms=300_000, bytes_min=1 << 30)
+        client.send(waits + waits)
+        client.socket.shutdown(socket.SHUT_WR)
+        assert [fetched(client.receive())[2] for _ in range(2)] == [b"", b""]
+        assert client.closed_by_broker()
+
+
+def test_a_client_that_left_while_it_joined_a_group_is_forgotten(cluster: Cluster, topic: str) -> None:
+    """A round waits for its members for minutes, if they allow it."""
+    offers = (JoinGroupProtocol(name="range", metadata=b""),)
+    join = JoinGroupRequest(
+        group_id=topic,
+        session_timeout_ms=300_000,
+        rebalance_timeout_ms=300_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=offers,
+    )
+    with RawClient(cluster.port()) as first, RawClient(cluster.port()) as second:
+        first.send(request(ApiKey.JOIN_GROUP, 3, join))
+        first.receive()
+        second.send(request(ApiKey.JOIN_GROUP, 3, join))
+        second.socket.shutdown(socket.SHUT_WR)
+        assert second.closed_by_broker()
 
 
 @pytest.mark.parametrize("client_id", [None, b"", b"\xff\xfe", b"x" * 32767])

@@ -194,6 +194,17 @@ def test_transactions_are_refused_and_not_awaited(cluster: Cluster, topic: str) 
         client.init_transactions(PATIENCE_S)
 
 
+def test_many_topics_with_short_names_are_listed(three: Cluster) -> None:
+    """librdkafka cannot read such a list in the compact form of Metadata 9."""
+    admin = AdminClient({"bootstrap.servers": three.bootstrap})
+    names = [f"s{number}" for number in range(20)]
+    for made in admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
+        made.result(PATIENCE_S)
+    assert admin.list_topics(timeout=PATIENCE_S).topics.keys() >= set(names)
+    for deleted in admin.delete_topics(names).values():
+        deleted.result(PATIENCE_S)
+
+
 def test_topics_are_made_described_and_deleted(cluster: Cluster, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     new = NewTopic(topic, 2, 1, config={"fetch_records_max": "20", "retention.bytes": "1000000"})

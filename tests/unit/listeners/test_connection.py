@@ -10,13 +10,25 @@ from pathlib import Path
 import pytest
 
 from brokers.listeners.config import ListenerLimits
+from brokers.listeners.fetch import Reading
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogSyncFailed, SequenceError
 from brokers.log.log import Batch, Log
 from brokers.wire.apis import ApiKey
+from brokers.wire.batch import parse_header
 from brokers.wire.errors import ErrorCode
+from brokers.wire.fetch import FetchRequest, Part
+from brokers.wire.list_offsets import (
+    EARLIEST,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from brokers.wire.metadata import MetadataRequest, MetadataTopicName
+from brokers.wire.schema import decode
 from brokers.wire.topics import DeleteTopicsRequest
+from coordinators.model import TopicPartition
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced, request
 from tests.unit.listeners.harness import HeldBack, listening, run, turn, until
 
@@ -87,6 +99,49 @@ def test_after_a_look_up_what_is_known_by_then_is_not_looked_up_again(tmp_path: 
             assert produced(await client.receive()) == (0, 1)
             assert b"b" in fetched(await client.receive())[2]
             assert len(coordinator.asked) == 1
+
+    run(work())
+
+
+def test_a_partition_that_a_request_names_twice_is_looked_up_once_and_read_once(tmp_path: Path) -> None:
+    """Else one small request could keep all others waiting."""
+
+    async def work() -> None:
+        async with listening(tmp_path, kind=HeldBack) as harness:
+            coordinator = harness.coordinator
+            assert isinstance(coordinator, HeldBack)
+            client = await harness.connect()
+            part = ListOffsetsPartition(partition_index=1, timestamp=EARLIEST)
+            other = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
+            topics = (ListOffsetsTopic(name="two", partitions=(part, other, part)),)
+            message = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
+            client.send(request(ApiKey.LIST_OFFSETS, 5, message))
+            await until(lambda: len(coordinator.asked) == 2)
+            for number in range(2):
+                coordinator.release(number)
+            rows = decode(ListOffsetsResponse, 5, (await client.receive())[4:], flexible=False).topics[0].partitions
+            assert [row.error_code for row in rows] == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
+
+    run(work())
+
+
+def test_a_fetch_that_names_a_partition_twice_reads_it_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with listening(tmp_path) as harness:
+            held = harness.store.partition("one", 0)
+            assert held is not None
+            stored = memoryview(bytearray(batch(b"v")))
+            held.append([(stored, parse_header(stored))], 0)
+            part = Part("one", 0, -1, 0, 1 << 20)
+            wanted = FetchRequest(4, 1, -1, 0, 1, 1 << 20, 0, 0, -1, [part, part])
+            leader = harness.coordinator.known_leader(TopicPartition("one", 0))
+            assert leader is not None
+            reading = Reading(harness.listener._service, wanted, [leader, leader])
+            assert reading.read()
+            assert [(found.error, len(found.records) > 0) for found in reading.found] == [
+                (ErrorCode.NONE, True),
+                (ErrorCode.INVALID_REQUEST, False),
+            ]
 
     run(work())
 
