@@ -2,6 +2,10 @@
 
 Both listeners reach the logs through here, so that they see the same topics, offsets and bounds. Everything runs on the
 event loop's thread; nothing here waits.
+
+A topic that is made anew under an old name begins empty: which life of the name a folder belongs to stands in it. Where
+the topic changed before this broker's eyes, the former life's messages are deleted with it; where that happened while
+the broker was away, they are set aside, for nobody told it that they are not wanted.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from brokers.log.config import FsyncPolicy, LogConfig
-from brokers.log.errors import LogError
+from brokers.log.errors import LogDiskFailed, LogError
+from brokers.log.files import OS_FILES, read_file, replace_file
 from brokers.log.flush import GroupCommit
 from brokers.log.log import Log
 from brokers.log.segment import OpenSegments
@@ -26,9 +32,11 @@ if TYPE_CHECKING:
     from brokers.log.errors import SequenceError
     from brokers.log.log import Batch
     from brokers.log.stretch import Stretch
-    from coordinators.model import ClusterView, Topic, TopicSettings
+    from coordinators.model import ClusterView, Topic
 
 TOPICS_FOLDER: Final = "topics"
+FORMER_FOLDER: Final = "former-topics"
+LIFE_FILE: Final = "life"
 _EPOCH_NS: Final = time.time_ns() - time.monotonic_ns()
 
 
@@ -45,12 +53,13 @@ class HeldPartition:
     over. `waiters` are called after each append, in the same turn of the event loop.
     """
 
-    __slots__ = ("_commit", "_fsync_always", "at", "deleted", "log", "settings", "waiters")
+    __slots__ = ("_commit", "_fsync_always", "at", "deleted", "life", "log", "settings", "waiters")
 
-    def __init__(self, at: TopicPartition, log: Log, settings: TopicSettings, *, fsync_always: bool) -> None:
+    def __init__(self, at: TopicPartition, log: Log, topic: Topic, *, fsync_always: bool) -> None:
         self.at = at
         self.log = log
-        self.settings = settings
+        self.life = topic.life
+        self.settings = topic.settings
         self.waiters: set[Callable[[], None]] = set()
         self.deleted = False
         self._commit = GroupCommit(log)
@@ -111,7 +120,7 @@ class Store:
     def __init__(
         self, folder: Path, config: LogConfig, me: int, newest: Callable[[], ClusterView] | None = None
     ) -> None:
-        self._folder = folder / TOPICS_FOLDER
+        self._folder, self._former = folder / TOPICS_FOLDER, folder / FORMER_FOLDER
         self._config = config
         self._me = me
         self._open_segments = OpenSegments()
@@ -120,11 +129,13 @@ class Store:
         self._followed: ClusterView | None = None
 
     def partition(self, topic: str, number: int) -> HeldPartition | None:
-        held = self._held.get((topic, number))
-        if held is None and self._newest is not None and (view := self._newest()) is not self._followed:
-            self.follow(view)
-            return self._held.get((topic, number))
-        return held
+        if self._newest is not None and (view := self._newest()) is not self._followed:
+            try:
+                self.follow(view)
+            except LogDiskFailed:
+                if (topic, number) not in self._held:
+                    raise
+        return self._held.get((topic, number))
 
     @property
     def partitions(self) -> list[HeldPartition]:
@@ -144,12 +155,13 @@ class Store:
             if self._me in partition.replicas
         }
         if self._me in view.brokers:
-            for at in [held for held in self._held if held not in wanted]:
-                self._delete(TopicPartition(*at))
+            for held in self.partitions:
+                if held.at not in wanted or held.life != wanted[held.at].life:
+                    self._delete(held)
+        self._followed = view
         for at, topic in wanted.items():
             if at not in self._held:
                 self._held[at] = self._opened(at, topic)
-        self._followed = view
 
     def _opened(self, at: TopicPartition, topic: Topic) -> HeldPartition:
         settings = topic.settings
@@ -157,11 +169,26 @@ class Store:
         if settings.retention_bytes is not None or settings.retention_ms is not None:
             config = replace(config, retention_bytes=settings.retention_bytes, retention_ms=settings.retention_ms)
         folder = self._folder / f"{at.topic}-{at.partition}"
+        self._set_former_life_aside(folder, topic.life)
         log = Log.open(folder, config, now_ms=_now_ms(), open_segments=self._open_segments)
-        return HeldPartition(at, log, settings, fsync_always=config.fsync is FsyncPolicy.ALWAYS)
+        with suppress(OSError):  # a disk that refuses changes: then it is tried again at the next start
+            if read_file(OS_FILES, folder / LIFE_FILE) is None:
+                replace_file(OS_FILES, folder / LIFE_FILE, topic.life.encode(), durable=config.durable)
+        return HeldPartition(at, log, topic, fsync_always=config.fsync is FsyncPolicy.ALWAYS)
 
-    def _delete(self, at: TopicPartition) -> None:
-        held = self._held.pop(at)
+    def _set_former_life_aside(self, folder: Path, life: str) -> None:
+        """Raises `LogDiskFailed`: rather no partition than one with another topic's messages."""
+        try:
+            found = read_file(OS_FILES, folder / LIFE_FILE)
+            if found is not None and found != life.encode():
+                OS_FILES.make_directory(self._former)
+                places = (self._former / f"{folder.name}@{number}" for number in count(1))
+                OS_FILES.rename(folder, next(place for place in places if not place.exists()))
+        except OSError as error:
+            raise LogDiskFailed(f"{folder} belongs to a former topic and cannot be set aside: {error}") from error
+
+    def _delete(self, held: HeldPartition) -> None:
+        del self._held[held.at]
         held.deleted = True
         for wake in tuple(held.waiters):
             wake()

@@ -6,6 +6,8 @@ off, declare it dead, let it come back, lose an answer.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -30,6 +32,7 @@ class MemoryCluster:
         self.lease_s = lease_s
         self.members: dict[int, MemoryCoordinator] = {}
         self.topics: dict[str, Topic] = {}
+        self.lives: Counter[str] = Counter()  # that topics of a name have had
         self.offsets: dict[str, dict[TopicPartition, Committed]] = {}
         self._answers_to_lose: set[int] = set()
 
@@ -67,7 +70,7 @@ class MemoryCluster:
         """Let leadership pass where it must, and tell everybody who can hear."""
         for name, topic in self.topics.items():
             partitions = tuple(succession(partition, self.members) for partition in topic.partitions)
-            self.topics[name] = Topic(name, partitions, topic.settings)
+            self.topics[name] = replace(topic, partitions=partitions)
         for member in self.members.values():
             member.hear()
         if by in self._answers_to_lose:
@@ -77,7 +80,7 @@ class MemoryCluster:
     def put(self, at: TopicPartition, partition: Partition) -> None:
         topic = self.topics[at.topic]
         before, after = topic.partitions[: at.partition], topic.partitions[at.partition + 1 :]
-        self.topics[at.topic] = Topic(topic.name, (*before, partition, *after), topic.settings)
+        self.topics[at.topic] = replace(topic, partitions=(*before, partition, *after))
 
 
 class MemoryCoordinator(Coordinator):
@@ -130,9 +133,11 @@ class MemoryCoordinator(Coordinator):
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
     ) -> Creation:
         self._reach()
-        topic = Topic(name, place(name, partitions, replication_factor, self._cluster.members), settings)
         if name in self._cluster.topics:
             raise TopicExists(f"topic {name!r} exists")
+        self._cluster.lives[name] += 1
+        placed = place(name, partitions, replication_factor, self._cluster.members)
+        topic = Topic(name, placed, settings, life=str(self._cluster.lives[name]))
         self._cluster.topics[name] = topic
         self._cluster.changed(self.me.id)
         return Creation(topic, frozenset(self._cluster.members))

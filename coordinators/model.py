@@ -66,9 +66,12 @@ DEFAULT_SETTINGS: Final = TopicSettings()
 
 @dataclass(frozen=True, slots=True)
 class Topic:
+    """Of topics that have one name after another, each has a `life` of its own: letters, digits and dots."""
+
     name: str
     partitions: tuple[Partition, ...]
     settings: TopicSettings = DEFAULT_SETTINGS
+    life: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ partitions wait for it.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from coordinators.api import Coordinator
@@ -37,25 +37,24 @@ class StaticCoordinator(Coordinator):
         """Raises `Unreadable` where a journal of an earlier run holds what this program never wrote."""
         self._topics_journal = self._journal("topics")
         self._offsets = OffsetTable(self._journal("offsets"))
-        topics: dict[str, Topic] = {}
+        # The latest of each name. Deleted ones are kept too, without partitions: their lives are not given out again.
+        self._latest: dict[str, Topic] = {}
         records = list(self._topics_journal.replay())
         for record in records:
-            self._replay(record, topics)
-        if len(records) > len(topics):  # and not otherwise: on a full disk what is there can still be read
-            self._topics_journal.replace(map(_record, topics.values()))
+            self._replay(record)
+        if len(records) > len(self._latest):  # and not otherwise: on a full disk what is there can still be read
+            self._topics_journal.replace(map(_record, self._latest.values()))
+        topics = {name: topic for name, topic in self._latest.items() if topic.partitions}
         self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
 
-    def _replay(self, record: bytes, topics: dict[str, Topic]) -> None:
+    def _replay(self, record: bytes) -> None:
         try:
             change = json.loads(record)
             name, partitions, replicas = change["name"], change["partitions"], change["replication_factor"]
-            settings = TopicSettings(**change["settings"])
+            settings, life = TopicSettings(**change["settings"]), str(int(change.get("life", 1)))
         except (ValueError, TypeError, KeyError) as error:
             raise Unreadable(f"journal topics holds {record[:100]!r}, which is no topic: {error}") from error
-        if partitions == 0:
-            topics.pop(name, None)
-        else:
-            topics[name] = self._placed(name, partitions, replicas, settings)
+        self._latest[name] = self._placed(name, partitions, replicas, settings, life)
 
     async def stop(self) -> None:
         """Nobody was told of the start."""
@@ -73,16 +72,17 @@ class StaticCoordinator(Coordinator):
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
     ) -> Creation:
-        topic = self._placed(name, partitions, replication_factor, settings)
         if name in self.view().topics:
             raise TopicExists(f"topic {name!r} exists")
-        self._topics_journal.append(_record(topic))
+        former = self._latest.get(name)
+        life = "1" if former is None else str(int(former.life) + 1)
+        topic = self._placed(name, partitions, replication_factor, settings, life)
+        self._note(topic)
         self._views.publish(topics={**self.view().topics, name: topic})
         return Creation(topic, frozenset({self.me.id}))
 
     async def _delete_topic(self, name: str) -> None:
-        self.view().topic(name)
-        self._topics_journal.append(_record(Topic(name, partitions=())))
+        self._note(replace(self.view().topic(name), partitions=()))
         self._offsets.forget_topic(name)
         self._views.publish(topics={other: topic for other, topic in self.view().topics.items() if other != name})
 
@@ -101,8 +101,13 @@ class StaticCoordinator(Coordinator):
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         return self._offsets.committed(group)
 
-    def _placed(self, name: str, partitions: int, replication_factor: int, settings: TopicSettings) -> Topic:
-        return Topic(name, place(name, partitions, replication_factor, self._brokers), settings)
+    def _note(self, topic: Topic) -> None:
+        self._topics_journal.append(_record(topic))
+        self._latest[topic.name] = topic
+
+    def _placed(self, name: str, partitions: int, replication_factor: int, settings: TopicSettings, life: str) -> Topic:
+        placed = place(name, partitions, replication_factor, self._brokers) if partitions else ()
+        return Topic(name, placed, settings, life)
 
 
 def _record(topic: Topic) -> bytes:
@@ -112,5 +117,6 @@ def _record(topic: Topic) -> bytes:
         "partitions": len(topic.partitions),
         "replication_factor": len(topic.partitions[0].replicas) if topic.partitions else 0,
         "settings": asdict(topic.settings),
+        "life": topic.life,
     }
     return json.dumps(change).encode()

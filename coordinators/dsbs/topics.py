@@ -61,7 +61,8 @@ def topic_seen(table: Table, name: str) -> Topic | None:
     row = table.topics.get(name)
     if row is None or row.deleted:
         return None
-    return Topic(name, tuple(seen(table, row, number) for number in range(len(row.replicas))), row.settings)
+    partitions = tuple(seen(table, row, number) for number in range(len(row.replicas)))
+    return Topic(name, partitions, row.settings, life=f"{row.generation}.{row.creator}")
 
 
 # --- rows that change something ---------------------------------------------------------------------------

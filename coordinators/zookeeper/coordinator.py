@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from coordinators.api import Coordinator
-from coordinators.errors import BrokerIdTaken, CoordinationError, Unavailable, UnknownTopic
+from coordinators.errors import BrokerIdTaken, CoordinationError, OutcomeUnknown, Unavailable, UnknownTopic
 from coordinators.leadership import resigned, succession, with_in_sync
 from coordinators.model import Creation, Partition, TopicPartition, topic_name_fault
 from coordinators.placement import group_home
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from coordinators.config import CoordinatorSetup
     from coordinators.model import ClusterView, Committed, TopicSettings
+    from coordinators.zookeeper.requests import Node
 
 REREAD_S: Final = 30.0  # a watch that was lost unnoticed is made good within this
 RETRY_S: Final = 0.2
@@ -182,10 +183,11 @@ class ZooKeeperCoordinator(Coordinator):
 
     def _publish(self) -> None:
         mirror = self._mirror
-        before = self.view().topics.keys()
+        before = self.view().topics
         self._views.publish(brokers=mirror.brokers, topics=mirror.topics, controller=mirror.controller)
-        for gone in before - mirror.topics.keys():
-            self._offsets.forget_topic(gone)
+        for name, topic in before.items():
+            if name not in mirror.topics or mirror.topics[name].life != topic.life:
+                self._offsets.forget_topic(name)
 
     async def _keep_lease(self) -> None:
         beat: asyncio.Task[None] | None = None
@@ -233,9 +235,14 @@ class ZooKeeperCoordinator(Coordinator):
         return view.partition(at)
 
     async def _find_leader(self, at: TopicPartition) -> Partition:
-        node = await self._find_state(at)
-        await self._include(at.topic)
-        return znodes.decode_state(self._tree.state(at), node)
+        node, path = await self._find_state(at), self._tree.state(at)
+        if self._mirror.made_by.get(at) != node.made_by:
+            await self._mirror.read_topic(at.topic)  # made since, and perhaps not for the first time
+            if (fault := self._mirror.faults.get(path)) is not None:
+                raise fault
+        if self.view().topics.get(at.topic) is not self._mirror.topics.get(at.topic):
+            self._publish()  # what is to be held of it can be opened
+        return znodes.decode_state(path, node.data)
 
     async def _include(self, topic: str) -> None:
         """Have a topic in the view that another broker made a moment ago: what is to be held of it can be opened."""
@@ -262,7 +269,7 @@ class ZooKeeperCoordinator(Coordinator):
             await self._find_leader(at)
         self.view().partition(at)
 
-    async def _find_state(self, at: TopicPartition) -> bytes:
+    async def _find_state(self, at: TopicPartition) -> Node:
         if topic_name_fault(at.topic) is None:
             path = self._tree.state(at)
             node = await self._session.get("lookup", path)
@@ -270,7 +277,7 @@ class ZooKeeperCoordinator(Coordinator):
                 await self._session.sync("lookup", path)  # the server that was asked may lag behind the others
                 node = await self._session.get("lookup", path)
             if node is not None:
-                return node.data
+                return node
         raise UnknownTopic(f"{at.topic}-{at.partition} does not exist")
 
     def _group_home(self, group: str, view: ClusterView) -> int:
@@ -283,11 +290,16 @@ class ZooKeeperCoordinator(Coordinator):
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
     ) -> Creation:
-        topic, live = await self._topics.create(name, partitions, replication_factor, settings)
-        self._mirror.put_topic(topic)
+        live = await self._topics.create(name, partitions, replication_factor, settings)
+        try:
+            await self._mirror.read_made(name)
+        except Unavailable as error:
+            raise OutcomeUnknown(f"topic {name!r} is made, and could not be read back: {error}") from error
         self._publish()
-        self._wake.set()
-        return Creation(topic, live | {self.me.id})  # the others ask ZooKeeper for a topic that they have not got
+        if name not in self._mirror.topics:
+            raise OutcomeUnknown(f"topic {name!r} was made, and is gone or damaged already")
+        # The others ask ZooKeeper for a topic that they have not got.
+        return Creation(self._mirror.topics[name], live | {self.me.id})
 
     async def _delete_topic(self, name: str) -> None:
         if topic_name_fault(name) is not None:

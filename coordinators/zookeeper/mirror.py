@@ -7,18 +7,20 @@ the next watch in the same request, so that no change can fall between.
 A znode that cannot be understood changes nothing: what was read of it before stays, and `faults` says what is wrong
 and where. So a damaged or vanished znode never makes a broker forget a topic, and with it the topic's messages. A whole
 topic that is gone was deleted only if the folder of all topics says so: its version counts the deletions. Where fewer
-were deleted than are gone, somebody has meddled, or the tree was lost or replaced, and none of them is forgotten.
+were deleted than are gone, somebody has meddled, or the tree was lost or replaced, and none of them is forgotten. The
+same holds for a topic that was made anew under its name: which transaction made it is its life.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from coordinators.errors import CoordinationError, Unreadable
 from coordinators.model import NO_LEADER, Broker, Partition, Topic, TopicPartition, topic_name_fault
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.pipeline import together
-from coordinators.zookeeper.znodes import Place, StoredTopic, Tree, Where
+from coordinators.zookeeper.znodes import Place, Tree, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -39,11 +41,13 @@ class Mirror:
         self.brokers: dict[int, Broker] = {}
         self.topics: dict[str, Topic] = {}
         self.versions: dict[TopicPartition, int] = {}  # of the states' znodes
+        self.made_by: dict[TopicPartition, int] = {}  # the transactions that made these
         self.controller = NO_LEADER
         self.controller_owner = 0  # the session whose controller it is
         self.faults: dict[str, Unreadable] = {}
         self._names: set[str] = set()  # of topics, whether they are understood or not
         self._folder = (0, 0)  # of all topics: which transaction made it, and how many deletions it has counted
+        self._deletions_unseen = 0  # of topics that were there again, or not known, when the deletion was counted
 
     # --- what must be read --------------------------------------------------------------------------------
 
@@ -120,6 +124,7 @@ class Mirror:
         gone = before - found
         made_by, deletions = self._folder
         deleted = listing.made_by == made_by and listing.version - deletions >= len(gone)
+        self._deletions_unseen = (self._deletions_unseen + listing.version - deletions - len(gone)) if deleted else 0
         for name in gone:
             if deleted:
                 self.forget(name)
@@ -129,7 +134,8 @@ class Mirror:
         return found - self._names
 
     def _miss(self, name: str) -> None:
-        """A topic has vanished. What is known of it stays, because its messages do; nobody is served of it."""
+        """A topic has vanished, and may be replaced. What is known of it stays, because its messages do; nobody is
+        served of it."""
         self._names.discard(name)
         for at in self._ats(name):
             path = self._tree.state(at)
@@ -141,6 +147,11 @@ class Mirror:
         if fault is not None:
             self.faults[path] = Unreadable(f"{path}: {fault}")
         return fault is None
+
+    async def read_made(self, name: str) -> None:
+        """Read a topic that this broker has just made: who reads the names meanwhile need not read it too."""
+        self._names.add(name)
+        await self.read_topic(name)
 
     async def read_topic(self, name: str) -> None:
         """Read one topic with all of its partitions."""
@@ -155,20 +166,38 @@ class Mirror:
             return
         ats = [TopicPartition(name, number) for number in range(len(stored.replicas))]
         nodes = await together(self._session.get(KIND, self._tree.state(at), watch=True) for at in ats)
+        life = znodes.life(node.made_by)
+        if self._lived_before(name, life) and not self._deletions_unseen:
+            await self._read_topic_names()
         if name not in self._names:
             return  # deleted while the answers were under way
+        if self._lived_before(name, life) and not self._forget_former_life(name):
+            self._miss(name)
+            return
         known = self.topics.get(name)
         same_size = known is not None and len(known.partitions) == len(ats)
         partitions = [
             self._decoded(at, state, replicas) or (known.partitions[at.partition] if known and same_size else None)
             for at, state, replicas in zip(ats, nodes, stored.replicas, strict=True)
         ]
-        self._take_in(name, stored, [partition for partition in partitions if partition is not None])
+        found = tuple(partition for partition in partitions if partition is not None)
+        if len(found) == len(
+            ats
+        ):  # of which a part cannot be understood, and never could, is not there for anybody yet
+            self.topics[name] = Topic(name, found, stored.settings, life)
 
-    def _take_in(self, name: str, stored: StoredTopic, partitions: list[Partition]) -> None:
-        """A topic of which a part cannot be understood, and never could, is not there for anybody yet."""
-        if len(partitions) == len(stored.replicas):
-            self.topics[name] = Topic(name, tuple(partitions), stored.settings)
+    def _lived_before(self, name: str, life: str) -> bool:
+        known = self.topics.get(name)
+        return known is not None and known.life != life
+
+    def _forget_former_life(self, name: str) -> bool:
+        """Whether the topic that had the name before was deleted, as far as can be known."""
+        if not self._deletions_unseen:
+            return False
+        self._deletions_unseen -= 1
+        self.forget(name)
+        self._names.add(name)
+        return True
 
     async def _read_state(self, at: TopicPartition) -> None:
         node = await self._session.get(KIND, self._tree.state(at), watch=True)
@@ -191,23 +220,17 @@ class Mirror:
             return None
         if partition is not None:
             self.versions[at] = node.version
+            self.made_by[at] = node.made_by
         return partition
 
     # --- what this broker did itself ----------------------------------------------------------------------
-
-    def put_topic(self, topic: Topic) -> None:
-        """This broker has made the topic; its watches are set with the next refresh."""
-        self._names.add(topic.name)
-        self.topics[topic.name] = topic
-        self.versions.update({TopicPartition(topic.name, number): 0 for number in range(len(topic.partitions))})
-        self._marked.add(Where(Place.TOPIC, TopicPartition(topic.name, -1)))
 
     def put_state(self, at: TopicPartition, partition: Partition, version: int) -> None:
         """A partition as it is now. Should an older answer be under way, its watch fires and it is read again."""
         topic = self.topics[at.topic]
         partitions = list(topic.partitions)
         partitions[at.partition] = partition
-        self.topics[at.topic] = Topic(topic.name, tuple(partitions), topic.settings)
+        self.topics[at.topic] = replace(topic, partitions=tuple(partitions))
         self.versions[at] = version
 
     def forget(self, name: str) -> None:
@@ -215,6 +238,7 @@ class Mirror:
         self._names.discard(name)
         for at in self._ats(name):
             self.versions.pop(at, None)
+            self.made_by.pop(at, None)
         self.topics.pop(name, None)
         below = f"{self._tree.topic(name)}/"
         for path in [path for path in self.faults if path.startswith(below) or path == below[:-1]]:

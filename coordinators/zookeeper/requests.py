@@ -9,11 +9,13 @@ from coordinators.errors import CoordinationError
 
 
 class Node(NamedTuple):
-    """A znode as it was read. `owner` is the session that an ephemeral one goes with, or 0."""
+    """A znode as it was read. `owner` is the session that an ephemeral one goes with, or 0; `made_by` the transaction
+    that made it."""
 
     data: bytes
     version: int
     owner: int
+    made_by: int
 
 
 class Listing(NamedTuple):

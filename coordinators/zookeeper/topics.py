@@ -30,8 +30,8 @@ class Topics:
 
     async def create(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
-    ) -> tuple[Topic, frozenset[int]]:
-        """The topic, and the brokers that were live when it was placed."""
+    ) -> frozenset[int]:
+        """Make it; the brokers that were live when it was placed."""
         path = self._tree.brokers
         children = await self._session.children(CREATE, path)
         if children is None:
@@ -44,7 +44,7 @@ class Topics:
             raise TopicExists(f"topic {name!r} exists") from None
         except Missing as missing:
             raise Unreadable(f"{self._tree.topics} is missing") from missing
-        return topic, live
+        return live
 
     def _creation(self, topic: Topic) -> Iterable[Operation]:
         tree = self._tree

@@ -184,6 +184,11 @@ def encode_state(partition: Partition) -> bytes:
     )
 
 
+def life(made_by: int) -> str:
+    """Of a topic whose znode this transaction made; a deletion and another creation are other transactions."""
+    return f"{made_by:x}"
+
+
 @lru_cache(_DECODED_MAX)  # of the same bytes, which say the same: a lookup costs its request, not its JSON
 def decode_state(path: str, data: bytes) -> Partition:
     found = _read(path, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import FrozenInstanceError, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -238,6 +239,35 @@ async def test_a_deleted_topic_is_unknown(cluster: Backend) -> None:
         await led_by(brokers[0])
     with pytest.raises(UnknownTopic, match="orders"):
         await brokers[0].delete_topic("orders")
+
+
+@contract()
+async def test_topics_that_have_one_name_after_another_have_different_lives(cluster: Backend) -> None:
+    broker = await cluster.start(1)
+    lives = []
+    for _ in range(3):
+        made = await broker.create_topic("orders", 1, 1)
+        lives.append(made.topic.life)
+        assert broker.view().topic("orders").life == made.topic.life
+        await broker.delete_topic("orders")
+    assert len(set(lives)) == 3
+    assert all(re.fullmatch("[0-9a-z.]+", life) for life in lives)
+
+
+@contract()
+async def test_a_topic_has_the_same_life_on_every_broker_and_after_a_restart(cluster: Backend) -> None:
+    brokers = await cluster.start_all()
+    for _ in range(2):
+        await made_everywhere(brokers, 1)
+        await agreed(brokers)
+        (life,) = {broker.view().topic("orders").life for broker in brokers}
+        await brokers[2].stop()
+        brokers[2] = await cluster.start(3)
+        assert (await until(brokers[2], lambda view: "orders" in view.topics)).topic("orders").life == life
+        await agreed(brokers)
+        for broker in brokers[: 1 if cluster.shares else 3]:
+            await broker.delete_topic("orders")
+        await agreed(brokers)
 
 
 @contract("shares")

@@ -189,6 +189,36 @@ async def test_an_emptied_tree_that_another_broker_fills_anew_is_not_believed(se
         assert "orders" in coordinator.view().topics
 
 
+@asynchronous
+async def test_a_topic_that_is_replaced_by_hand_is_not_taken_for_one_that_was_deleted(server: Server) -> None:
+    """Defence: the deletions that are counted. Were every new life believed, whoever loads a tree from a copy would
+    delete the messages of all brokers."""
+    async with group(server.address) as brokers:
+        watches, meddler = await with_topic(brokers)
+        asks = await brokers.start(2, metadata="lookup")
+        before = watches.view().topics["orders"]
+        await _replace(meddler, brokers.tree.topic("orders"))
+        await eventually(lambda: "vanished" in refusal(watches))
+        with pytest.raises(Unreadable, match="vanished"):
+            await led(asks, AT)
+        assert watches.view().topics["orders"] == asks.view().topics["orders"] == before
+
+
+async def _replace(session: Session, path: str) -> None:
+    """The same tree from this znode down, by another transaction."""
+    copied: list[Create] = []
+
+    async def copy(below: str) -> None:
+        node = await session.get("test", below)
+        assert node is not None
+        copied.append(Create(below, node.data))
+        for child in await session.children("test", below) or []:
+            await copy(f"{below}/{child}")
+
+    await copy(path)
+    await session.commit("test", *(Delete(row.path) for row in reversed(copied)), *copied)
+
+
 async def _delete_all(session: Session, path: str) -> None:
     for child in await session.children("test", path) or []:
         await _delete_all(session, f"{path}/{child}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinators.errors import BrokerIdTaken, CoordinationError, StaleEpoch, Unavailable
-from coordinators.model import TopicPartition
+from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper import session as session_module
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.requests import Delete, Write
@@ -363,10 +363,56 @@ async def test_a_topic_whose_leader_is_found_is_in_the_view_though_the_rest_is_s
         reading, other = await brokers.start(1), await brokers.start(2)
         await until(reading, lambda view: 2 in view.brokers)
         reading._session._on_watch = lambda path: None
-        reading._mirror.put_topic((await other.create_topic("orders", 1, 1)).topic)
+        await other.create_topic("orders", 1, 1)
+        await reading._mirror.read_topic("orders")
         assert "orders" not in reading.view().topics
         await led(reading, AT)
         assert "orders" in reading.view().topics
+
+
+@asynchronous
+async def test_a_topic_made_again_is_found_as_such_though_no_watch_has_told_of_it(server: Server) -> None:
+    """Else a message could be acknowledged into the log of the topic that was deleted, and go with it."""
+    async with group(server.address) as brokers:
+        asks, other = await brokers.start(1, metadata="lookup"), await brokers.start(2)
+        await until(asks, lambda view: 2 in view.brokers)
+        await other.create_topic("orders", 1, 1)
+        former = (await until(asks, lambda view: "orders" in view.topics)).topic("orders").life
+        asks._session._on_watch = lambda path: None
+        for _ in range(3):
+            await other.delete_topic("orders")
+            made = (await other.create_topic("orders", 1, 1)).topic
+            await led(asks, AT)
+            assert asks.view().topic("orders").life == made.life != former
+
+
+@asynchronous
+async def test_topics_made_again_in_quick_succession_are_told_apart_by_who_watches(server: Server) -> None:
+    async with group(server.address) as brokers:
+        watching, other = await brokers.start(1), await brokers.start(2)
+        for _ in range(20):
+            for name in ("orders", "clicks"):
+                made = (await other.create_topic(name, 3, 1)).topic
+                await other.delete_topic(name)
+        made = (await other.create_topic("orders", 1, 1)).topic
+        view = await until(watching, lambda view: "orders" in view.topics and view.topics["orders"] == made)
+        assert view.topics.keys() == {"orders"}
+        assert not watching._mirror.faults
+
+
+@asynchronous
+async def test_offsets_that_wait_to_be_written_are_not_those_of_a_topic_made_again(server: Server) -> None:
+    async with group(server.address) as brokers:
+        home = await brokers.start(1, offsets="interval", offsets_interval_ms=60_000)
+        other = await brokers.start(2)
+        await other.create_topic("orders", 1, 1)
+        await until(home, lambda view: "orders" in view.topics)
+        (owned,) = [name for name in ("a", "b", "c", "d") if home.group_coordinator(name) == 1][:1]
+        await home.commit_offsets(owned, {AT: Committed(7)})
+        await other.delete_topic("orders")
+        made = (await other.create_topic("orders", 1, 1)).topic
+        await until(home, lambda view: view.topics.get("orders") == made)
+        assert await home.committed_offsets(owned) == {}
 
 
 @asynchronous
