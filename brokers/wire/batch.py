@@ -26,6 +26,8 @@ CRC_BEGIN: Final = 21  # the first byte that the CRC covers
 LENGTH_MIN: Final = HEADER_BYTES - LENGTH_END
 RECORD_BYTES_MIN: Final = 7
 DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
 NO_PRODUCER: Final = -1
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -255,21 +257,25 @@ def decode_records(
 
 
 def _records(header: BatchHeader, body: bytes | memoryview) -> Iterable[Record]:
+    if header.base_offset + header.records_count - 1 > INT64_MAX:
+        raise ValueError(f"the offsets of {header.records_count} records leave 64 bits")
     position = 0
-    for _ in range(header.records_count):
+    for number in range(header.records_count):
         length, position = read_signed(body, position)
         end = position + length
         if length < RECORD_BYTES_MIN - 1 or end > len(body):
             raise ValueError(f"a record of {length} bytes where {len(body) - position} are left")
-        yield _record(header, body, position + 1, end)
+        yield _record(header, number, body, position + 1, end)
         position = end
     if position != len(body):
         raise ValueError(f"{len(body) - position} bytes behind the last record")
 
 
-def _record(header: BatchHeader, body: bytes | memoryview, position: int, end: int) -> Record:
+def _record(header: BatchHeader, number: int, body: bytes | memoryview, position: int, end: int) -> Record:
     timestamp_delta, position = read_signed(body, position)
     offset_delta, position = read_signed(body, position)
+    if offset_delta != number:  # a reader would go back, or pass over what follows
+        raise ValueError(f"record {number} has an offset delta of {offset_delta}")
     key, position = _read_bytes(body, position, end)
     value, position = _read_bytes(body, position, end)
     count, position = read_signed(body, position)
@@ -282,7 +288,9 @@ def _record(header: BatchHeader, body: bytes | memoryview, position: int, end: i
         raise ValueError(f"{end - position} bytes left over in a record")
     appended_at = header.attributes & _LOG_APPEND_TIME_BIT
     timestamp = header.max_timestamp if appended_at else header.base_timestamp + timestamp_delta
-    return Record(header.base_offset + offset_delta, timestamp, key, value, tuple(headers))
+    if not INT64_MIN <= timestamp <= INT64_MAX:
+        raise ValueError(f"record {number} has the timestamp {timestamp}, which leaves 64 bits")
+    return Record(header.base_offset + number, timestamp, key, value, tuple(headers))
 
 
 def _read_bytes(body: bytes | memoryview, position: int, end: int) -> tuple[bytes | None, int]:
