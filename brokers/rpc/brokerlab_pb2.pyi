@@ -215,8 +215,9 @@ class FetchRequest(_message.Message):
     records_max: _builtins.int
     """0: as many as the broker allows, 10,000"""
     bytes_max: _builtins.int
-    """0: the same; at least one batch is answered whatever the bound"""
+    """0: the same; of stored batches, and of what they unpack to"""
     wait_max_ms: _builtins.int
+    """One batch is answered whatever these bounds are, 100,000 records of it at most."""
     def __init__(
         self,
         *,
