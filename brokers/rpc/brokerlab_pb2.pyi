@@ -159,7 +159,9 @@ class ProduceRequest(_message.Message):
     acks: _builtins.int
     """0: not waited for, 1: the leader has it, -1: all in-sync replicas have it"""
     @_builtins.property
-    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]: ...
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]:
+        """100,000 at most, each of their headers counted as one"""
+
     def __init__(
         self,
         *,

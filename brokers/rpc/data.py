@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Requests of one stream that are looked up at once, where the architecture looks each of them up.
 PIPELINED_MAX: Final = 64
+# More in one request, and others have their turn before the next of the stream.
+TURN_RECORDS_MAX: Final = 1000
 # An answer's records are taken apart one by one, and nobody else is served meanwhile. One batch may have more.
 FETCH_RECORDS_MAX: Final = 10_000
 FETCH_WAIT_MS_MAX: Final = 60_000
@@ -109,6 +111,8 @@ class DataService(DataServicer):
                 except REFUSALS as error:
                     outcome = error
                 appended.put_nowait((request, outcome))
+                if len(request.records) > TURN_RECORDS_MAX:
+                    await asyncio.sleep(0)  # as many as are looked up may be due at once
         finally:
             appended.put_nowait(None)
 

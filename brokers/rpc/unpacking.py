@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from brokers.rpc.answers import record_of
+from brokers.rpc.answers import ITEMS_MAX, record_of
 from brokers.wire.batch import BatchHeader, BatchInvalid, parse_header, records_of, unpacked
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from brokers.rpc import brokerlab_pb2 as pb
 
 UNPACKED_BYTES_MAX: Final = 64 * 1024 * 1024
-# Records and their headers together: each costs some microseconds in which nobody else is served.
-ITEMS_MAX: Final = 100_000
 # Of one batch, the most that librdkafka makes: to read on in its middle is to walk over all that lies before.
 BATCH_RECORDS_MAX: Final = 1_000_000
 # What offsets, times, tags and lengths add to the bytes of as many (40 a record, 18 a header), and one record more.

@@ -13,8 +13,9 @@ from brokers.log.config import LogConfig
 from brokers.metrics import Metrics
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc import unpacking
+from brokers.rpc.answers import ITEMS_MAX
 from brokers.rpc.data import DataService
-from brokers.rpc.unpacking import BATCH_RECORDS_MAX, ITEMS_MAX, UNPACKED_BYTES_MAX, answer_bytes_max
+from brokers.rpc.unpacking import BATCH_RECORDS_MAX, UNPACKED_BYTES_MAX, answer_bytes_max
 from brokers.store import Store
 from brokers.wire.batch import RECORD_HEADERS_MAX, BatchHeader, RecordToSend, check_produced, encode_batch, unpacked
 from brokers.wire.compression import Codec, compress
