@@ -38,6 +38,10 @@ _CODES: Final[Sequence[tuple[type[Exception], pb.ErrorCode.ValueType]]] = (
 )
 REFUSALS: Final = tuple(kind for kind, _ in _CODES)
 
+# Records and their headers together, of one request or answer: each costs some microseconds in which nobody else is
+# served, and some hundred bytes.
+ITEMS_MAX: Final = 100_000
+
 
 def error_of(error: Exception) -> pb.Error:
     """The answer's error for one of `REFUSALS`."""
@@ -47,17 +51,35 @@ def error_of(error: Exception) -> pb.Error:
 
 def to_send(records: Sequence[pb.Record], now_ms: int) -> list[RecordToSend]:
     """Records as a batch takes them; one without a timestamp gets the present. Raises `InvalidRequest`."""
-    if any(record.timestamp_ms < 0 for record in records):
-        raise InvalidRequest("a record's timestamp_ms must not be negative")
-    return [
-        RecordToSend(
-            value=record.value if record.HasField("value") else None,
-            key=record.key if record.HasField("key") else None,
-            headers=tuple((header.key, header.value) for header in record.headers),
-            timestamp=record.timestamp_ms or now_ms,
+    items = len(records)
+    if items > ITEMS_MAX:
+        raise _too_many(records)
+    found = []
+    for record in records:
+        if record.timestamp_ms < 0:
+            raise InvalidRequest("a record's timestamp_ms must not be negative")
+        headers = record.headers
+        if headers:
+            items += len(headers)
+            if items > ITEMS_MAX:
+                raise _too_many(records)
+        found.append(
+            RecordToSend(
+                value=record.value if record.HasField("value") else None,
+                key=record.key if record.HasField("key") else None,
+                headers=tuple((header.key, header.value) for header in headers) if headers else (),
+                timestamp=record.timestamp_ms or now_ms,
+            )
         )
-        for record in records
-    ]
+    return found
+
+
+def _too_many(records: Sequence[pb.Record]) -> InvalidRequest:
+    headers = sum(len(record.headers) for record in records)
+    return InvalidRequest(
+        f"a produce request carries at most {ITEMS_MAX} records, each of their headers counted as one, not "
+        f"{len(records)} with {headers} headers"
+    )
 
 
 def record_of(record: Record) -> pb.Record:

@@ -159,7 +159,9 @@ class ProduceRequest(_message.Message):
     acks: _builtins.int
     """0: not waited for, 1: the leader has it, -1: all in-sync replicas have it"""
     @_builtins.property
-    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]: ...
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]:
+        """100,000 at most, each of their headers counted as one"""
+
     def __init__(
         self,
         *,
@@ -215,8 +217,9 @@ class FetchRequest(_message.Message):
     records_max: _builtins.int
     """0: as many as the broker allows, 10,000"""
     bytes_max: _builtins.int
-    """0: the same; at least one batch is answered whatever the bound"""
+    """0: the same; of stored batches, and of what they unpack to"""
     wait_max_ms: _builtins.int
+    """One batch is answered whatever these bounds are, 100,000 records of it at most."""
     def __init__(
         self,
         *,

@@ -7,15 +7,16 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from brokers.rpc import brokerlab_pb2 as pb
-from brokers.rpc.answers import REFUSALS, error_of, record_of, to_send
+from brokers.rpc.answers import REFUSALS, error_of, to_send
 from brokers.rpc.brokerlab_pb2_grpc import DataServicer
+from brokers.rpc.unpacking import UNPACKED_BYTES_MAX, Unpacking, unpacked_bytes_max
 from brokers.store import HeldPartition, NotLeader
-from brokers.wire.batch import check_produced, decode_records, encode_batch, parse_header
+from brokers.wire.batch import check_produced, encode_batch
 from coordinators.errors import InvalidRequest, UnknownTopic
 from coordinators.model import Committed, Partition, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Iterator
+    from collections.abc import AsyncIterator, Awaitable
 
     import grpc.aio
 
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 # Requests of one stream that are looked up at once, where the architecture looks each of them up.
 PIPELINED_MAX: Final = 64
-# An answer's records are taken apart one by one, and nobody else is served meanwhile.
+# More in one request, and others have their turn before the next of the stream.
+TURN_RECORDS_MAX: Final = 1000
+# An answer's records are taken apart one by one, and nobody else is served meanwhile. One batch may have more.
 FETCH_RECORDS_MAX: Final = 10_000
-FETCH_BYTES_MAX: Final = 64 * 1024 * 1024
 FETCH_WAIT_MS_MAX: Final = 60_000
 
 # Who leads, the question under way, or why it cannot be asked.
@@ -109,6 +111,8 @@ class DataService(DataServicer):
                 except REFUSALS as error:
                     outcome = error
                 appended.put_nowait((request, outcome))
+                if len(request.records) > TURN_RECORDS_MAX:
+                    await asyncio.sleep(0)  # as many as are looked up may be due at once
         finally:
             appended.put_nowait(None)
 
@@ -167,21 +171,16 @@ class DataService(DataServicer):
             return pb.FetchResponse(error=error_of(error))
 
     def _fetched(self, request: pb.FetchRequest, held: HeldPartition) -> pb.FetchResponse:
-        bytes_max = min(request.bytes_max or FETCH_BYTES_MAX, FETCH_BYTES_MAX)
+        bytes_max = min(request.bytes_max or UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX)
         records_max = min(request.records_max or FETCH_RECORDS_MAX, FETCH_RECORDS_MAX)
-        data = held.read(request.offset, bytes_max, records_max)
-        records = [
-            record_of(record)
-            for batch in _batches(data)
-            for record in decode_records(batch)
-            if record.offset >= request.offset
-        ]
-        if records:
+        answer = Unpacking(request.offset, bytes_max, unpacked_bytes_max(self._message_bytes_max))
+        answer.take(held.read(request.offset, bytes_max, records_max))
+        if answer.records:
             count = self._metrics.fetch
             count.requests += 1
-            count.messages += len(records)
-            count.bytes += len(data)
-        return pb.FetchResponse(records=records, end_offset=held.end_offset)
+            count.messages += len(answer.records)
+            count.bytes += answer.stored_bytes
+        return pb.FetchResponse(records=answer.records, end_offset=held.end_offset)
 
     async def CommitOffsets(  # noqa: N802 - the service's name
         self,
@@ -241,15 +240,6 @@ def _forget(waiting: _Queue[_State]) -> None:
         _, state = waiting.get_nowait() or (None, None)
         if isinstance(state, asyncio.Future):
             state.cancel()
-
-
-def _batches(data: bytes) -> Iterator[memoryview]:
-    """The batches that lie one behind the other in an answer of the log."""
-    view, position = memoryview(data), 0
-    while position < len(view):
-        size = parse_header(view, position).size
-        yield view[position : position + size]
-        position += size
 
 
 async def _data_behind(held: HeldPartition, offset: int, wait_s: float) -> None:

@@ -9,6 +9,7 @@ import grpc.aio
 from brokers.errors import PortInUse
 from brokers.rpc.brokerlab_pb2_grpc import add_AdminServicer_to_server, add_DataServicer_to_server
 from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server, add_TablesServicer_to_server
+from brokers.rpc.unpacking import answer_bytes_max
 
 if TYPE_CHECKING:
     from brokers.config import Limits
@@ -58,7 +59,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", 0),  # two brokers on one port would share its clients without a word
         ("grpc.max_receive_message_length", limits.request_bytes_max),
-        ("grpc.max_send_message_length", limits.request_bytes_max),
+        ("grpc.max_send_message_length", max(limits.request_bytes_max, answer_bytes_max(limits.message_bytes_max))),
         ("grpc.max_concurrent_streams", STREAMS_PER_CONNECTION_MAX),
         ("grpc.max_metadata_size", METADATA_BYTES_MAX),
         ("grpc.keepalive_permit_without_calls", 1),

@@ -9,7 +9,7 @@ apart is for tools, the gRPC service and timestamp look-ups.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
@@ -25,7 +25,10 @@ CRC_AT: Final = 17
 CRC_BEGIN: Final = 21  # the first byte that the CRC covers
 LENGTH_MIN: Final = HEADER_BYTES - LENGTH_END
 RECORD_BYTES_MIN: Final = 7
+RECORD_HEADERS_MAX: Final = 100_000  # of one record that is taken apart; two bytes each, and a hundred in memory
 DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
 NO_PRODUCER: Final = -1
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -247,32 +250,54 @@ def decode_records(
     BatchInvalid when they are not what the header says or would unpack to more than `decompressed_bytes_max`.
     """
     header = parse_header(batch)
+    return list(records_of(header, unpacked(batch, header, decompressed_bytes_max)))
+
+
+def unpacked(batch: bytes | bytearray | memoryview, header: BatchHeader, bytes_max: int) -> bytes | memoryview:
+    """The records of a batch as bytes; never more than `bytes_max` of them are unpacked. BatchInvalid."""
     try:
-        body = decompress(header.codec, memoryview(batch)[HEADER_BYTES : header.size], decompressed_bytes_max)
-        return list(_records(header, body))
-    except (CompressionRefused, ValueError) as error:
-        raise BatchInvalid(f"the records of the batch at offset {header.base_offset}: {error}") from error
+        return decompress(header.codec, memoryview(batch)[HEADER_BYTES : header.size], bytes_max)
+    except CompressionRefused as error:
+        raise _invalid(header, error) from error
 
 
-def _records(header: BatchHeader, body: bytes | memoryview) -> Iterable[Record]:
-    position = 0
-    for _ in range(header.records_count):
-        length, position = read_signed(body, position)
-        end = position + length
-        if length < RECORD_BYTES_MIN - 1 or end > len(body):
-            raise ValueError(f"a record of {length} bytes where {len(body) - position} are left")
-        yield _record(header, body, position + 1, end)
-        position = end
-    if position != len(body):
-        raise ValueError(f"{len(body) - position} bytes behind the last record")
+def records_of(header: BatchHeader, body: bytes | memoryview, first: int = 0) -> Iterator[Record]:
+    """What `unpacked` gave, taken apart as records are asked for, from the one with the number `first` on.
+
+    BatchInvalid when it comes to one that is not what the header says.
+    """
+    try:
+        if header.base_offset + header.records_count - 1 > INT64_MAX:
+            raise ValueError(f"the offsets of {header.records_count} records leave 64 bits")
+        position = 0
+        for number in range(header.records_count):
+            length, position = read_signed(body, position)
+            end = position + length
+            if length < RECORD_BYTES_MIN - 1 or end > len(body):
+                raise ValueError(f"a record of {length} bytes where {len(body) - position} are left")
+            if number >= first:
+                yield _record(header, number, body, position + 1, end)
+            position = end
+        if position != len(body):
+            raise ValueError(f"{len(body) - position} bytes behind the last record")
+    except ValueError as error:
+        raise _invalid(header, error) from error
 
 
-def _record(header: BatchHeader, body: bytes | memoryview, position: int, end: int) -> Record:
+def _invalid(header: BatchHeader, error: ValueError) -> BatchInvalid:
+    return BatchInvalid(f"the records of the batch at offset {header.base_offset}: {error}")
+
+
+def _record(header: BatchHeader, number: int, body: bytes | memoryview, position: int, end: int) -> Record:
     timestamp_delta, position = read_signed(body, position)
     offset_delta, position = read_signed(body, position)
+    if offset_delta != number:  # a reader would go back, or pass over what follows
+        raise ValueError(f"record {number} has an offset delta of {offset_delta}")
     key, position = _read_bytes(body, position, end)
     value, position = _read_bytes(body, position, end)
     count, position = read_signed(body, position)
+    if count > RECORD_HEADERS_MAX:
+        raise ValueError(f"record {number} has {count} headers, at most {RECORD_HEADERS_MAX} are taken apart")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         name, position = _read_bytes(body, position, end)
@@ -282,7 +307,9 @@ def _record(header: BatchHeader, body: bytes | memoryview, position: int, end: i
         raise ValueError(f"{end - position} bytes left over in a record")
     appended_at = header.attributes & _LOG_APPEND_TIME_BIT
     timestamp = header.max_timestamp if appended_at else header.base_timestamp + timestamp_delta
-    return Record(header.base_offset + offset_delta, timestamp, key, value, tuple(headers))
+    if not INT64_MIN <= timestamp <= INT64_MAX:
+        raise ValueError(f"record {number} has the timestamp {timestamp}, which leaves 64 bits")
+    return Record(header.base_offset + number, timestamp, key, value, tuple(headers))
 
 
 def _read_bytes(body: bytes | memoryview, position: int, end: int) -> tuple[bytes | None, int]:

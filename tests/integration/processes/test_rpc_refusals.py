@@ -78,6 +78,7 @@ def test_a_produce_that_cannot_be_is_refused_with_the_reason(broker: RunningBrok
         (produce_request(mine, acks=2), pb.INVALID_REQUEST, "acks must be 0, 1 or -1 (all), not 2"),
         (produce_request(mine, acks=-2), pb.INVALID_REQUEST, "not -2"),
         (produce_request(mine, count=0), pb.INVALID_REQUEST, "at least one record"),
+        (produce_request(mine, count=100_001, size=0), pb.INVALID_REQUEST, "at most 100000 records"),
         (produce_request(mine, size=MESSAGE_BYTES_MAX), pb.INVALID_REQUEST, f"at most {MESSAGE_BYTES_MAX}"),
         (long_ago, pb.INVALID_REQUEST, "timestamp_ms must not be negative"),
     ):

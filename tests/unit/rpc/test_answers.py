@@ -6,7 +6,7 @@ import pytest
 
 from brokers.log import errors as log
 from brokers.rpc import brokerlab_pb2 as pb
-from brokers.rpc.answers import REFUSALS, error_of, record_of, settings_of, to_send
+from brokers.rpc.answers import ITEMS_MAX, REFUSALS, error_of, record_of, settings_of, to_send
 from brokers.store import NotLeader
 from brokers.wire import batch
 from brokers.wire.batch import Record
@@ -76,6 +76,16 @@ def test_absent_is_not_empty() -> None:
 def test_a_time_before_all_times_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="timestamp_ms must not be negative"):
         to_send([pb.Record(), pb.Record(timestamp_ms=-(2**63))], now_ms=0)
+
+
+@pytest.mark.parametrize("headers", [0, 1, 3])
+def test_records_and_their_headers_have_a_bound_together(headers: int) -> None:
+    one = pb.Record(headers=[pb.Header()] * headers)
+    most = [one] * (ITEMS_MAX // (1 + headers))
+    assert len(to_send(most, now_ms=0)) == len(most)
+    words = f"at most {ITEMS_MAX} records, .* not {len(most) + 1} with {(len(most) + 1) * headers} headers"
+    with pytest.raises(InvalidRequest, match=words):
+        to_send([*most, one], now_ms=0)
 
 
 def test_settings_that_are_not_given_are_the_brokers_own() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from brokers.metrics import Metrics
 from brokers.rpc import brokerlab_pb2 as pb
-from brokers.rpc.data import PIPELINED_MAX, DataService
+from brokers.rpc.data import PIPELINED_MAX, TURN_RECORDS_MAX, DataService
 from brokers.store import Store
 from coordinators.api import Coordinator
 from coordinators.errors import OutcomeUnknown, Unavailable, UnknownTopic
@@ -134,6 +134,38 @@ def test_requests_of_a_stream_share_a_sync_and_are_answered_after_it_in_order() 
         return [(await first).base_offset, *[answer.base_offset async for answer in answers]]
 
     assert asyncio.run(run()) == [0, 1, 2]
+
+
+class Memory(Disk):
+    """A partition that nobody waits for."""
+
+    def durable(self, offset: int) -> None:  # type: ignore[override] # as the store has it
+        return None
+
+
+def test_others_have_their_turn_between_large_requests_that_are_due_at_once(lookups: Lookups) -> None:
+    memory = Memory()
+    service = DataService(cast("Store", memory), cast("Coordinator", lookups), Metrics(), 1_000_000)
+
+    async def large() -> AsyncIterator[pb.ProduceRequest]:
+        for _ in range(3):
+            yield pb.ProduceRequest(topic="t", acks=1, records=[pb.Record()] * (TURN_RECORDS_MAX + 1))
+
+    async def run() -> list[int]:
+        answers = service.ProduceStream(large(), CONTEXT)
+        first = asyncio.ensure_future(anext(answers))
+        await others()
+        for lookup in lookups.asked:
+            lookup.set_result(Partition(replicas=(1,), leader=1, epoch=0, in_sync=(1,)))
+        seen = []
+        for _ in range(20):
+            await asyncio.sleep(0)
+            seen.append(memory.end_offset)
+        await first
+        await answers.aclose()  # type: ignore[attr-defined] # a generator, which its type does not say
+        return sorted(set(seen))
+
+    assert asyncio.run(run())[-3:] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("topic", ["t", "nosuch"])

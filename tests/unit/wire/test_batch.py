@@ -27,6 +27,7 @@ from brokers.wire.batch import (
 )
 from brokers.wire.compression import Codec, CompressionRefused, decompress
 from brokers.wire.varint import append_signed, append_unsigned, read_signed, read_unsigned
+from tests.unit.wire.nonsense import record, signed
 
 BYTES_MAX = 1 << 20
 RECORDS = [
@@ -167,6 +168,30 @@ def test_records_that_contradict_the_header_are_refused() -> None:
             decode_records(changed)
         except BatchInvalid:
             continue
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (signed(record(timestamp_delta=1), timestamp=2**63 - 1), "the timestamp 9223372036854775808"),
+        (signed(record(timestamp_delta=-1), timestamp=-(2**63)), "leaves 64 bits"),
+        (signed(record(timestamp_delta=2**64)), "leaves 64 bits"),
+        (signed(record() + record(offset_delta=1), 2, base_offset=2**63 - 1), "offsets of 2 records leave 64 bits"),
+        (signed(record(offset_delta=2**63 - 1)), "record 0 has an offset delta of 9223372036854775807"),
+        (signed(record(offset_delta=-1)), "record 0 has an offset delta of -1"),
+        (signed(record() + record(), 2), "record 1 has an offset delta of 0"),
+    ],
+)
+def test_a_time_or_offset_that_cannot_be_is_refused_like_other_nonsense(batch: bytearray, words: str) -> None:
+    check_produced(batch, BYTES_MAX)
+    with pytest.raises(BatchInvalid, match=words):
+        decode_records(batch)
+
+
+def test_the_first_and_the_last_of_times_and_the_last_of_offsets_are_read() -> None:
+    for timestamp in (-(2**63), 2**63 - 1):
+        (found,) = decode_records(signed(record(), base_offset=2**63 - 1, timestamp=timestamp))
+        assert (found.offset, found.timestamp) == (2**63 - 1, timestamp)
 
 
 def test_snappy_in_xerial_framing_is_understood_and_bounded() -> None:

@@ -1,0 +1,107 @@
+"""Stored batches as the records of one answer to a fetch, within what an answer may take.
+
+A batch is stored as it came, and its size says nothing of what is inside: 2 KB may unpack to 60 MB, or to a million
+empty records, each of which takes more memory than its seven bytes. So what counts is what is unpacked: its bytes, and
+its records with their headers. An answer ends where either bound does, in the middle of a batch of many records if need
+be, and the reader asks for the next offset as ever. Only a first batch that is beyond the bounds by itself is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from brokers.rpc.answers import ITEMS_MAX, record_of
+from brokers.wire.batch import BatchHeader, BatchInvalid, parse_header, records_of, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from brokers.rpc import brokerlab_pb2 as pb
+
+UNPACKED_BYTES_MAX: Final = 64 * 1024 * 1024
+# Of one batch, the most that librdkafka makes: to read on in its middle is to walk over all that lies before.
+BATCH_RECORDS_MAX: Final = 1_000_000
+# What offsets, times, tags and lengths add to the bytes of as many (40 a record, 18 a header), and one record more.
+_OVERHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
+_MESSAGE_BYTES_MAX: Final = 2**31 - 1
+
+
+def unpacked_bytes_max(message_bytes_max: int) -> int:
+    """What the first batch of an answer may unpack to: at least what may be stored without being packed."""
+    return max(UNPACKED_BYTES_MAX, message_bytes_max)
+
+
+def answer_bytes_max(message_bytes_max: int) -> int:
+    """What no answer of `Unpacking` is larger than, as a message of the service."""
+    return min(unpacked_bytes_max(message_bytes_max) + _OVERHEAD_BYTES_MAX, _MESSAGE_BYTES_MAX)
+
+
+class Unpacking:
+    """The records of an answer from `offset` on; `stored_bytes` are those of the batches that they come from.
+
+    `bytes_max` bounds what is unpacked but for the first batch, which has `first_bytes_max`, so that a reader comes on.
+    """
+
+    def __init__(self, offset: int, bytes_max: int, first_bytes_max: int) -> None:
+        self.records: list[pb.Record] = []
+        self.stored_bytes = 0
+        self._offset = offset
+        self._bytes_left = bytes_max
+        self._first_bytes_max = first_bytes_max
+        self._items_left = ITEMS_MAX
+
+    def take(self, data: bytes) -> None:
+        """Add as much as may be of batches that lie one behind the other.
+
+        Raises `BatchInvalid` where nothing can be answered because of the first of them: it is beyond the bounds, or
+        nonsense. Behind others it ends the answer, and is the first of the next.
+        """
+        for batch in _batches(data):
+            header = parse_header(batch)
+            try:
+                self._add(batch, header)
+            except BatchInvalid as error:
+                if self.records:
+                    return
+                raise BatchInvalid(f"{error}; the next batch begins at offset {_end_offset(header)}") from error
+            if self._bytes_left <= 0 or self._items_left <= 0:
+                return
+
+    def _add(self, batch: memoryview, header: BatchHeader) -> None:
+        """Add what there is room for of one batch. Raises `BatchInvalid`, and then none of it is in the answer."""
+        bytes_max = self._bytes_left if self.records else self._first_bytes_max
+        if header.records_count > BATCH_RECORDS_MAX:
+            raise BatchInvalid(
+                f"the batch at offset {header.base_offset} has {header.records_count} records, and at most "
+                f"{BATCH_RECORDS_MAX} can be fetched here"
+            )
+        body = unpacked(batch, header, bytes_max)
+        if len(body) > bytes_max:  # one that is not packed
+            raise BatchInvalid(
+                f"the batch at offset {header.base_offset} holds {len(body)} bytes, and at most {bytes_max} can be "
+                "fetched here"
+            )
+        found: list[pb.Record] = []
+        items_left = self._items_left
+        for record in records_of(header, body, self._offset - header.base_offset):
+            items_left -= 1 + len(record.headers)
+            if items_left < 0 and (found or self.records):
+                break
+            found.append(record_of(record))
+        self.records += found
+        self.stored_bytes += len(batch) if found else 0
+        self._items_left = items_left
+        self._bytes_left -= len(body)
+
+
+def _batches(data: bytes) -> Iterator[memoryview]:
+    """The batches that lie one behind the other in an answer of the log."""
+    view, position = memoryview(data), 0
+    while position < len(view):
+        size = parse_header(view, position).size
+        yield view[position : position + size]
+        position += size
+
+
+def _end_offset(header: BatchHeader) -> int:
+    return header.base_offset + header.last_offset_delta + 1
