@@ -2,11 +2,13 @@
 
 Each record is its length and CRC-32C, then its bytes. A crash can tear only the last one; reading stops there, and the
 next start cuts it off, so that nothing is ever appended behind something that cannot be read. A record that is broken
-with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused.
+with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused. Where the next
+one begins cannot be asked of the broken one, whose length may be what is broken: it is looked for at every byte.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 _HEAD: Final = struct.Struct(">II")
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+# Where a record of 1 to RECORD_BYTES_MAX bytes may begin. Records are JSON, in which no byte is zero, so hardly any
+# place inside one is looked at closer.
+_LENGTH: Final = re.compile(rb"(?s)(?=\x00(?:[^\x00]..|.[^\x00].|..[^\x00])|\x01\x00\x00\x00)")
 
 
 class FileJournal:
@@ -41,7 +46,7 @@ class FileJournal:
         """The records that are whole; what lies behind them is cut off."""
         content = read_file(self._files, self._path) or b""
         records, end = _parsed(content)
-        if _next_record(content, end + _HEAD.size + _length_at(content, end)) is not None:
+        if _is_damaged(content, end):
             raise JournalFailed(
                 f"{self._path} is damaged at byte {end}: restore it, or move it away to start without what it holds"
             )
@@ -116,10 +121,16 @@ def _next_record(content: bytes, position: int) -> bytes | None:
     if position + _HEAD.size > len(content):
         return None
     length, crc = _HEAD.unpack_from(content, position)
-    record = content[position + _HEAD.size : position + _HEAD.size + length]
-    return record if length and len(record) == length and crc32c(record) == crc else None
+    begin, end = position + _HEAD.size, position + _HEAD.size + length
+    if not 1 <= length <= RECORD_BYTES_MAX or end > len(content) or crc32c(memoryview(content)[begin:end]) != crc:
+        return None
+    return content[begin:end]
 
 
-def _length_at(content: bytes, position: int) -> int:
-    """What the record at `position` says of its length, whole or not."""
-    return int(_HEAD.unpack_from(content, position)[0]) if position + _HEAD.size <= len(content) else 0
+def _is_damaged(content: bytes, end: int) -> bool:
+    """Whether what lies behind the last whole record is more than one torn record, and zeros in place of the rest."""
+    last = len(content.rstrip(b"\0"))
+    if last - end > _HEAD.size + RECORD_BYTES_MAX:
+        return True
+    begins = (found.start() for found in _LENGTH.finditer(content, end + 1, last + _HEAD.size))
+    return any(_next_record(content, begin) is not None for begin in begins)
