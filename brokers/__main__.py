@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from brokers.broker import BrokerProcess
 from brokers.config import ConfigError, load
-from brokers.errors import FolderInUse, PortInUse
+from brokers.errors import FolderInUse, FolderOfAnother, PortInUse
 from brokers.log.errors import LogError
 from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed
 
@@ -50,7 +50,7 @@ def main() -> int:
         import uvloop
 
         uvloop.run(serve(load(options.config)))
-    except (ConfigError, InvalidRequest, FolderInUse) as error:
+    except (ConfigError, InvalidRequest, FolderInUse, FolderOfAnother) as error:
         return _said(error, EXIT_CONFIG_REFUSED)
     except PortInUse as error:
         return _said(error, EXIT_PORT_IN_USE)

@@ -15,3 +15,9 @@ class FolderInUse(Exception):
     """Another broker has the data folder; two would destroy it. Definite: nothing was started."""
 
     definite: ClassVar[bool] = True
+
+
+class FolderOfAnother(Exception):
+    """The data folder is that of a broker with another id. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True

@@ -142,6 +142,24 @@ def test_a_second_broker_on_the_same_data_is_refused_and_the_first_is_unharmed(
     assert len(broker.admin_stub().DescribeTopics(pb.DescribeTopicsRequest()).topics) == 2
 
 
+def test_a_broker_with_another_id_is_refused_on_a_folder_and_leaves_it_as_it_was(tmp_path: Path) -> None:
+    """It would find no partition of its own there, and what it acknowledged would be lost to who has the folder."""
+    broker = RunningBroker(tmp_path / "broker", brokers=2)
+    broker.start()
+    broker.end()
+    before = sorted(broker.data.rglob("*"))
+    broker.config["broker"] = 2
+    assert broker.spawn().wait() == 2
+    broker.stop()
+    assert broker.log == (
+        f"broker: {broker.data} holds the data of broker 1, and this is broker 2: a broker's data_dir is its own\n"
+    )
+    assert sorted(broker.data.rglob("*")) == before
+    broker.config["broker"] = 1
+    broker.start()
+    assert broker.end() == 0
+
+
 def test_a_damaged_journal_ends_with_1_and_what_to_do(broker: RunningBroker) -> None:
     broker.start()
     create(broker, "t")
