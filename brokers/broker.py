@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +61,7 @@ class BrokerProcess:
 
     async def _start(self) -> None:
         config, metrics = self._config, Metrics()
-        self._closing.callback(locked(config.data_dir).close)
+        self._closing.callback(os.close, locked(config.data_dir))
         owned(config.data_dir, config.me.id)
         peers = GrpcTransport()
         self._closing.push_async_callback(peers.close)

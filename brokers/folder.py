@@ -10,10 +10,10 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from brokers.errors import FolderInUse, FolderOfAnother
-from brokers.log.files import OS_FILES, Files, read_file, replace_file
+from brokers.log.files import OS_FILES, Files, is_read_only, read_file, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,19 +23,33 @@ OWNER: Final = "broker.json"
 _LOG: Final = logging.getLogger(__name__)
 
 
-def locked(folder: Path) -> IO[bytes]:
-    """The data folder, which is made if it is missing, for this process alone until the file is closed.
+def locked(folder: Path, files: Files = OS_FILES) -> int:
+    """The data folder, which is made if it is missing, for this process alone until the handle is closed.
 
-    Raises `FolderInUse`.
+    Raises `FolderInUse`, OSError.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = (folder / LOCK).open("wb")
+    files.make_directory(folder)
+    handle = _opened(folder, files)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        lock.close()
+        files.close(handle)
         raise FolderInUse(f"another process has {folder}: a broker's data_dir is its own") from None
-    return lock
+    return handle
+
+
+def _opened(folder: Path, files: Files) -> int:
+    """What is locked: a file, for reading where its file system is read-only, and the folder where there is none."""
+    try:
+        return files.open_append(folder / LOCK)
+    except OSError as error:
+        if not is_read_only(error):
+            raise
+        _LOG.warning("broker: what is in %s can be read, and nothing written: %s", folder, error.strerror)
+    try:
+        return files.open_read(folder / LOCK)
+    except FileNotFoundError:
+        return files.open_directory(folder)
 
 
 def owned(folder: Path, broker: int, files: Files = OS_FILES) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
-from brokers.log.files import OS_FILES, Files, read_file, replace_file, sync_directory
+from brokers.log.files import OS_FILES, Files, is_read_only, read_file, replace_file, sync_directory
 from coordinators.errors import JournalFailed
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ _LENGTH: Final = re.compile(rb"(?s)(?=\x00(?:[^\x00]..|.[^\x00].|..[^\x00])|\x01
 class FileJournal:
     """One journal. `durable` syncs each record to the disk itself before `append` returns.
 
-    Opening it raises `JournalFailed` where it is damaged, and OSError where the disk refuses.
+    Opening it raises `JournalFailed` where it is damaged, and OSError where the disk refuses. On a read-only file
+    system it can be read, and takes no records.
     """
 
     def __init__(self, path: Path, *, durable: bool, files: Files = OS_FILES) -> None:
@@ -50,13 +51,24 @@ class FileJournal:
             raise JournalFailed(
                 f"{self._path} is damaged at byte {end}: restore it, or move it away to start without what it holds"
             )
-        self._handle = self._files.open_append(self._path)
         self._size = end
-        if end < len(content):
-            self._files.truncate(self._handle, end)
-        if self._durable:
-            sync_directory(self._files, self._path.parent)
+        self._handle = self._opened()
+        if self._handle is not None:
+            if end < len(content):
+                self._files.truncate(self._handle, end)
+            if self._durable:
+                sync_directory(self._files, self._path.parent)
         return records
+
+    def _opened(self) -> int | None:
+        """The handle for appending; None on a read-only file system, where a torn tail stays and nobody appends."""
+        try:
+            return self._files.open_append(self._path)
+        except OSError as error:
+            if not is_read_only(error):
+                raise
+            self._refusal = f"cannot write {self._path.name}: {error}"
+            return None
 
     def replay(self) -> Iterator[bytes]:
         """All records, oldest first. Once: they are not kept in memory after it."""
@@ -65,7 +77,7 @@ class FileJournal:
 
     def append(self, record: bytes) -> None:
         """Raises `JournalFailed` with the reason; the file is then as it was before."""
-        if self._refusal is not None:
+        if self._refusal is not None or self._handle is None:
             raise JournalFailed(self._refusal)
         framed = _framed(record)
         try:
@@ -76,13 +88,13 @@ class FileJournal:
                 self._files.fdatasync(self._handle)
         except OSError as error:
             self._refusal = f"cannot write {self._path.name}: {error}"
-            self._undo()
+            self._undo(self._handle)
             raise JournalFailed(self._refusal) from error
         self._size += len(framed)
 
-    def _undo(self) -> None:
+    def _undo(self, handle: int) -> None:
         try:
-            self._files.truncate(self._handle, self._size)
+            self._files.truncate(handle, self._size)
         except OSError as error:  # the torn record's CRC keeps it from being read; nothing is appended behind it
             self._refusal = f"{self._refusal}; nor can it be cut back: {error}"
 
@@ -92,14 +104,16 @@ class FileJournal:
         try:
             replace_file(self._files, self._path, content, durable=self._durable)
             old, self._handle = self._handle, self._files.open_append(self._path)
-            self._files.close(old)
+            if old is not None:
+                self._files.close(old)
         except OSError as error:
             self._refusal = f"cannot rewrite {self._path.name}: {error}"
             raise JournalFailed(self._refusal) from error
         self._size = len(content)
 
     def close(self) -> None:
-        self._files.close(self._handle)
+        if self._handle is not None:
+            self._files.close(self._handle)
 
 
 def _framed(record: bytes) -> bytes:

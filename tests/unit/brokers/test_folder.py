@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,33 @@ from tests.unit.log.faulty_files import Death, FaultyFiles
 
 def test_a_folder_is_made_and_locked_for_one_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
-    with locked(folder), pytest.raises(FolderInUse, match=f"another process has {folder}"):
+    held = locked(folder)
+    with pytest.raises(FolderInUse, match=f"another process has {folder}"):
         locked(folder)
-    locked(folder).close()
+    os.close(held)
+    os.close(locked(folder))
+
+
+@pytest.mark.parametrize("names", [["lock"], []])
+def test_a_folder_of_a_read_only_file_system_is_locked_too(
+    tmp_path: Path, names: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+    files = FaultyFiles()
+    files.fail("open_append", error=errno.EROFS)
+    held = locked(tmp_path, files)
+    assert f"what is in {tmp_path} can be read, and nothing written: Read-only file system" in caplog.text
+    with pytest.raises(FolderInUse):
+        locked(tmp_path, files)
+    os.close(held)
+
+
+def test_a_lock_that_is_refused_for_another_reason_ends_the_start(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    files.fail("open_append", error=errno.EACCES)
+    with pytest.raises(PermissionError):
+        locked(tmp_path, files)
 
 
 def test_a_folder_is_that_of_the_first_broker_that_starts_on_it(tmp_path: Path) -> None:

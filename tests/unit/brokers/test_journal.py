@@ -274,3 +274,35 @@ def test_a_durable_rewrite_is_on_the_disk_before_its_name_and_the_name_after_it(
     journal.replace([b"new"])
     journal.close()
     assert files.calls == ["open_replace", "writev", "fsync", "rename", "fsync", "open_append"]
+
+
+def test_on_a_read_only_file_system_a_journal_is_read_and_refuses_records(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    torn = path.read_bytes() + b"\0\0"
+    path.write_bytes(torn)
+    files.fail("open_append", "open_replace", "truncate", "fsync", error=errno.EROFS)
+    journal = FileJournal(path, durable=True, files=files)
+    assert list(journal.replay()) == RECORDS
+    with pytest.raises(JournalFailed, match=r"cannot write topics\.journal: .*Read-only file system"):
+        journal.append(b"four")
+    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal: .*Read-only file system"):
+        journal.replace([b"new"])
+    journal.close()
+    assert path.read_bytes() == torn
+    assert read(path) == RECORDS
+
+
+def test_a_journal_whose_file_system_can_be_written_again_is_rewritten_whole(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    files.fail("open_append", error=errno.EROFS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.heal()
+    journal.replace([b"new"])
+    journal.close()
+    assert read(path) == [b"new"]
+
+
+def test_a_journal_that_cannot_be_opened_for_another_reason_is_no_empty_one(path: Path, files: FaultyFiles) -> None:
+    files.fail("open_append", error=errno.EACCES)
+    with pytest.raises(PermissionError):
+        FileJournal(path, durable=False, files=files)
