@@ -8,6 +8,7 @@ import os
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
+from brokers.addresses import check_host
 from brokers.folder import locked, owned
 from brokers.journal import FileJournal
 from brokers.listeners.config import ListenerLimits
@@ -61,6 +62,7 @@ class BrokerProcess:
 
     async def _start(self) -> None:
         config, metrics = self._config, Metrics()
+        await check_host(config.me.host)
         self._closing.callback(os.close, locked(config.data_dir))
         owned(config.data_dir, config.me.id)
         peers = GrpcTransport()
