@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
+import os
 from contextlib import AsyncExitStack, suppress
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
-from brokers.errors import FolderInUse
+from brokers.addresses import check_host
+from brokers.folder import locked, owned
 from brokers.journal import FileJournal
 from brokers.listeners.config import ListenerLimits
 from brokers.listeners.kafka import KafkaListener
@@ -28,7 +29,6 @@ from coordinators.registry import create
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from pathlib import Path
 
     from brokers.config import BrokerConfig, Limits
     from coordinators.api import Coordinator, Journal
@@ -62,7 +62,9 @@ class BrokerProcess:
 
     async def _start(self) -> None:
         config, metrics = self._config, Metrics()
-        self._closing.callback(_locked(config.data_dir).close)
+        await check_host(config.me.host)
+        self._closing.callback(os.close, locked(config.data_dir))
+        owned(config.data_dir, config.me.id)
         peers = GrpcTransport()
         self._closing.push_async_callback(peers.close)
         setup = CoordinatorSetup(config.me, config.brokers, self._journal, config.coordinator_options, peers)
@@ -117,18 +119,6 @@ class BrokerProcess:
         await self._closing.aclose()
         if self._loss is not None:
             raise self._loss
-
-
-def _locked(folder: Path) -> IO[bytes]:
-    """The data folder, for this process alone: two brokers on one folder destroy it. Raises `FolderInUse`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = (folder / "lock").open("wb")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise FolderInUse(f"another process has {folder}: a broker's data_dir is its own") from None
-    return lock
 
 
 async def _follow(store: Store, coordinator: Coordinator) -> None:

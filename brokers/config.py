@@ -69,6 +69,7 @@ def load(path: Path) -> BrokerConfig:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not JSON: {error}") from error
     try:
+        _check_text(found, "")
         return _parsed(found)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
@@ -80,6 +81,19 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if keys.count(key) > 1:
             raise ValueError(f"key {key!r} stands twice")
     return dict(pairs)
+
+
+def _check_text(found: object, where: str) -> None:
+    """Refuse halves of characters, which JSON can spell (`"\\ud800"`) and no path, name or message can hold."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            _check_text(key, f"a key in {where}" if where else "a key")
+            _check_text(value, f"{where}.{key}" if where else key)
+    elif isinstance(found, list):
+        for number, value in enumerate(found):
+            _check_text(value, f"{where}[{number}]")
+    elif isinstance(found, str) and any("\ud800" <= character <= "\udfff" for character in found):
+        raise ConfigError(f"{where or 'the config'} holds half a character (a lone surrogate): {found!a}")
 
 
 def _parsed(found: object) -> BrokerConfig:

@@ -11,7 +11,19 @@ class PortInUse(Exception):
     definite: ClassVar[bool] = True
 
 
+class HostUnusable(Exception):
+    """The host is no address that this machine can listen on, whatever the port. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True
+
+
 class FolderInUse(Exception):
     """Another broker has the data folder; two would destroy it. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True
+
+
+class FolderOfAnother(Exception):
+    """The data folder is that of a broker with another id. Definite: nothing was started."""
 
     definite: ClassVar[bool] = True

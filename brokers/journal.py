@@ -2,17 +2,19 @@
 
 Each record is its length and CRC-32C, then its bytes. A crash can tear only the last one; reading stops there, and the
 next start cuts it off, so that nothing is ever appended behind something that cannot be read. A record that is broken
-with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused.
+with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused. Where the next
+one begins cannot be asked of the broken one, whose length may be what is broken: it is looked for at every byte.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
-from brokers.log.files import OS_FILES, Files, read_file, replace_file, sync_directory
+from brokers.log.files import OS_FILES, Files, is_read_only, read_file, replace_file, sync_directory
 from coordinators.errors import JournalFailed
 
 if TYPE_CHECKING:
@@ -21,12 +23,16 @@ if TYPE_CHECKING:
 
 _HEAD: Final = struct.Struct(">II")
 RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+# Where a record of 1 to RECORD_BYTES_MAX bytes may begin. Records are JSON, in which no byte is zero, so hardly any
+# place inside one is looked at closer.
+_LENGTH: Final = re.compile(rb"(?s)(?=\x00(?:[^\x00]..|.[^\x00].|..[^\x00])|\x01\x00\x00\x00)")
 
 
 class FileJournal:
     """One journal. `durable` syncs each record to the disk itself before `append` returns.
 
-    Opening it raises `JournalFailed` where it is damaged, and OSError where the disk refuses.
+    Opening it raises `JournalFailed` where it is damaged, and OSError where the disk refuses. On a read-only file
+    system it can be read, and takes no records.
     """
 
     def __init__(self, path: Path, *, durable: bool, files: Files = OS_FILES) -> None:
@@ -41,17 +47,28 @@ class FileJournal:
         """The records that are whole; what lies behind them is cut off."""
         content = read_file(self._files, self._path) or b""
         records, end = _parsed(content)
-        if _next_record(content, end + _HEAD.size + _length_at(content, end)) is not None:
+        if _is_damaged(content, end):
             raise JournalFailed(
                 f"{self._path} is damaged at byte {end}: restore it, or move it away to start without what it holds"
             )
-        self._handle = self._files.open_append(self._path)
         self._size = end
-        if end < len(content):
-            self._files.truncate(self._handle, end)
-        if self._durable:
-            sync_directory(self._files, self._path.parent)
+        self._handle = self._opened()
+        if self._handle is not None:
+            if end < len(content):
+                self._files.truncate(self._handle, end)
+            if self._durable:
+                sync_directory(self._files, self._path.parent)
         return records
+
+    def _opened(self) -> int | None:
+        """The handle for appending; None on a read-only file system, where a torn tail stays and nobody appends."""
+        try:
+            return self._files.open_append(self._path)
+        except OSError as error:
+            if not is_read_only(error):
+                raise
+            self._refusal = f"cannot write {self._path.name}: {error}"
+            return None
 
     def replay(self) -> Iterator[bytes]:
         """All records, oldest first. Once: they are not kept in memory after it."""
@@ -60,7 +77,7 @@ class FileJournal:
 
     def append(self, record: bytes) -> None:
         """Raises `JournalFailed` with the reason; the file is then as it was before."""
-        if self._refusal is not None:
+        if self._refusal is not None or self._handle is None:
             raise JournalFailed(self._refusal)
         framed = _framed(record)
         try:
@@ -71,13 +88,13 @@ class FileJournal:
                 self._files.fdatasync(self._handle)
         except OSError as error:
             self._refusal = f"cannot write {self._path.name}: {error}"
-            self._undo()
+            self._undo(self._handle)
             raise JournalFailed(self._refusal) from error
         self._size += len(framed)
 
-    def _undo(self) -> None:
+    def _undo(self, handle: int) -> None:
         try:
-            self._files.truncate(self._handle, self._size)
+            self._files.truncate(handle, self._size)
         except OSError as error:  # the torn record's CRC keeps it from being read; nothing is appended behind it
             self._refusal = f"{self._refusal}; nor can it be cut back: {error}"
 
@@ -87,14 +104,16 @@ class FileJournal:
         try:
             replace_file(self._files, self._path, content, durable=self._durable)
             old, self._handle = self._handle, self._files.open_append(self._path)
-            self._files.close(old)
+            if old is not None:
+                self._files.close(old)
         except OSError as error:
             self._refusal = f"cannot rewrite {self._path.name}: {error}"
             raise JournalFailed(self._refusal) from error
         self._size = len(content)
 
     def close(self) -> None:
-        self._files.close(self._handle)
+        if self._handle is not None:
+            self._files.close(self._handle)
 
 
 def _framed(record: bytes) -> bytes:
@@ -116,10 +135,16 @@ def _next_record(content: bytes, position: int) -> bytes | None:
     if position + _HEAD.size > len(content):
         return None
     length, crc = _HEAD.unpack_from(content, position)
-    record = content[position + _HEAD.size : position + _HEAD.size + length]
-    return record if length and len(record) == length and crc32c(record) == crc else None
+    begin, end = position + _HEAD.size, position + _HEAD.size + length
+    if not 1 <= length <= RECORD_BYTES_MAX or end > len(content) or crc32c(memoryview(content)[begin:end]) != crc:
+        return None
+    return content[begin:end]
 
 
-def _length_at(content: bytes, position: int) -> int:
-    """What the record at `position` says of its length, whole or not."""
-    return int(_HEAD.unpack_from(content, position)[0]) if position + _HEAD.size <= len(content) else 0
+def _is_damaged(content: bytes, end: int) -> bool:
+    """Whether what lies behind the last whole record is more than one torn record, and zeros in place of the rest."""
+    last = len(content.rstrip(b"\0"))
+    if last - end > _HEAD.size + RECORD_BYTES_MAX:
+        return True
+    begins = (found.start() for found in _LENGTH.finditer(content, end + 1, last + _HEAD.size))
+    return any(_next_record(content, begin) is not None for begin in begins)

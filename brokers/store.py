@@ -166,8 +166,10 @@ class Store:
     def _opened(self, at: TopicPartition, topic: Topic) -> HeldPartition:
         settings = topic.settings
         config = self._config
-        if settings.retention_bytes is not None or settings.retention_ms is not None:
-            config = replace(config, retention_bytes=settings.retention_bytes, retention_ms=settings.retention_ms)
+        if settings.retention_bytes is not None:
+            config = replace(config, retention_bytes=settings.retention_bytes)
+        if settings.retention_ms is not None:
+            config = replace(config, retention_ms=settings.retention_ms)
         folder = self._folder / f"{at.topic}-{at.partition}"
         self._set_former_life_aside(folder, topic.life)
         log = Log.open(folder, config, now_ms=_now_ms(), open_segments=self._open_segments)

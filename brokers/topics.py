@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinators.errors import InvalidRequest
+from brokers.log.errors import LogDiskFailed
+from coordinators.errors import InvalidRequest, JournalFailed
 
 if TYPE_CHECKING:
     from brokers.store import Store
@@ -21,7 +22,7 @@ class TopicAdmin:
     async def create(self, name: str, partitions: int, replication_factor: int, settings: TopicSettings) -> Creation:
         """Make a topic; when this returns, what this broker holds of it can be written to.
 
-        Raises what `Coordinator.create_topic` does, and `LogDiskFailed`.
+        Raises what `Coordinator.create_topic` does, and `LogDiskFailed`, also where its journal was refused.
         """
         known = sum(len(topic.partitions) for topic in self._coordinator.view().topics.values())
         if known + partitions > self._partitions_max:  # each takes an open file on every broker that holds it
@@ -29,11 +30,17 @@ class TopicAdmin:
                 f"topic {name!r}: {partitions} partitions, and there are {known} already; limits.partitions_max is "
                 f"{self._partitions_max}"
             )
-        creation = await self._coordinator.create_topic(name, partitions, replication_factor, settings)
+        try:
+            creation = await self._coordinator.create_topic(name, partitions, replication_factor, settings)
+        except JournalFailed as error:
+            raise LogDiskFailed(str(error)) from error
         self._store.follow(self._coordinator.view())
         return creation
 
     async def delete(self, name: str) -> None:
-        """Delete a topic with all that this broker holds of it."""
-        await self._coordinator.delete_topic(name)
+        """Delete a topic with all that this broker holds of it. Raises as `create` does."""
+        try:
+            await self._coordinator.delete_topic(name)
+        except JournalFailed as error:
+            raise LogDiskFailed(str(error)) from error
         self._store.follow(self._coordinator.view())

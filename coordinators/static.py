@@ -8,11 +8,12 @@ partitions wait for it.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from coordinators.api import Coordinator
-from coordinators.errors import InvalidRequest, TopicExists, Unreadable, Unsupported
+from coordinators.errors import InvalidRequest, JournalFailed, TopicExists, Unreadable, Unsupported
 from coordinators.model import Creation, Partition, Topic, TopicPartition, TopicSettings
 from coordinators.offsets import OffsetTable
 from coordinators.placement import group_home, place
@@ -42,8 +43,9 @@ class StaticCoordinator(Coordinator):
         records = list(self._topics_journal.replay())
         for record in records:
             self._replay(record)
-        if len(records) > len(self._latest):  # and not otherwise: on a full disk what is there can still be read
-            self._topics_journal.replace(map(_record, self._latest.values()))
+        if len(records) > len(self._latest):
+            with suppress(JournalFailed):  # on a full disk, or a read-only one, what is there can still be read
+                self._topics_journal.replace(map(_record, self._latest.values()))
         topics = {name: topic for name, topic in self._latest.items() if topic.partitions}
         self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
 

@@ -5,6 +5,7 @@ either is decided above. Handles are file descriptors; files are opened for appe
 write lands even after the file was cut.
 """
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -124,6 +125,11 @@ class OsFiles:
 
 
 OS_FILES: Final[Files] = OsFiles()
+
+
+def is_read_only(error: OSError) -> bool:
+    """Whether the file system takes no change at all, as after an error of its disk; what is there can be read."""
+    return error.errno == errno.EROFS
 
 
 def sync_directory(files: Files, path: Path) -> None:

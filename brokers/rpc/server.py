@@ -42,13 +42,11 @@ class RpcServer:
         add_TablesServicer_to_server(tables, self._server)
 
     async def start(self) -> None:
-        """Listen. Raises `PortInUse`."""
+        """Listen. Raises `PortInUse`: the host was found to be this machine's (addresses.py)."""
         try:
             self._server.add_insecure_port(self._address)
         except RuntimeError as error:
-            raise PortInUse(
-                f"cannot listen on {self._address}: it is in use, or not an address of this machine"
-            ) from error
+            raise PortInUse(f"cannot listen on {self._address}: it is in use") from error
         await self._server.start()
 
     async def stop(self) -> None:

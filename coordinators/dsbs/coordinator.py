@@ -109,6 +109,7 @@ class DsbsCoordinator(Coordinator):
                 future.set_exception(self._unavailable())
         if self._joined is not None and not self._joined.done():
             self._joined.set_exception(self._unavailable())
+            self._joined.exception()  # where the first step failed, `start` raises that and nobody waits for this
 
     def _unavailable(self) -> Unavailable:
         return Unavailable(f"broker {self.me.id} is no member of the cluster: {self._over or 'it is joining'}")

@@ -121,7 +121,34 @@ def test_a_port_in_use_ends_with_98_and_says_which(broker: RunningBroker) -> Non
     with socket.create_server(("127.0.0.1", broker.rpc_port)):
         assert broker.spawn().wait() == 98
     last = broker.log.splitlines()[-1]  # before it the library speaks
-    assert last.startswith(f"broker: cannot listen on 127.0.0.1:{broker.rpc_port}: it is in use")
+    assert last == f"broker: cannot listen on 127.0.0.1:{broker.rpc_port}: it is in use"
+
+
+def test_the_kafka_port_in_use_ends_with_98_and_says_which(broker: RunningBroker) -> None:
+    port = broker.config["brokers"][0]["kafka_port"]
+    with socket.create_server(("127.0.0.1", port)):
+        assert broker.spawn().wait() == 98
+    assert broker.log == f"broker: cannot listen on 127.0.0.1:{port}: it is in use\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("no-such-host.invalid", "which cannot be resolved: "),
+        ("x" * 64, "which cannot be resolved: "),
+        ("192.0.2.1", "192.0.2.1 is no address of this machine"),
+        ("::1", "a host is a name or an IPv4 address"),
+    ],
+)
+def test_a_host_that_no_port_can_mend_ends_with_2_and_one_line_and_makes_nothing(
+    broker: RunningBroker, host: str, reason: str
+) -> None:
+    broker.config["brokers"][0]["host"] = host
+    assert broker.spawn().wait() == 2
+    assert broker.log.startswith(f"broker: cannot listen on {host!r}")
+    assert reason in broker.log
+    assert broker.log.count("\n") == 1
+    assert not broker.data.exists()
 
 
 def test_a_second_broker_on_the_same_data_is_refused_and_the_first_is_unharmed(
@@ -140,6 +167,24 @@ def test_a_second_broker_on_the_same_data_is_refused_and_the_first_is_unharmed(
     broker.start()
     assert fetched(broker) == [b"one", b"two"]
     assert len(broker.admin_stub().DescribeTopics(pb.DescribeTopicsRequest()).topics) == 2
+
+
+def test_a_broker_with_another_id_is_refused_on_a_folder_and_leaves_it_as_it_was(tmp_path: Path) -> None:
+    """It would find no partition of its own there, and what it acknowledged would be lost to who has the folder."""
+    broker = RunningBroker(tmp_path / "broker", brokers=2)
+    broker.start()
+    broker.end()
+    before = sorted(broker.data.rglob("*"))
+    broker.config["broker"] = 2
+    assert broker.spawn().wait() == 2
+    broker.stop()
+    assert broker.log == (
+        f"broker: {broker.data} holds the data of broker 1, and this is broker 2: a broker's data_dir is its own\n"
+    )
+    assert sorted(broker.data.rglob("*")) == before
+    broker.config["broker"] = 1
+    broker.start()
+    assert broker.end() == 0
 
 
 def test_a_damaged_journal_ends_with_1_and_what_to_do(broker: RunningBroker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,10 @@ def values(broker: RunningBroker) -> list[bytes]:
 def commit(broker: RunningBroker) -> pb.ErrorCode.ValueType:
     places = [pb.PartitionOffset(topic="t", offset=1)]
     return broker.data_stub().CommitOffsets(pb.CommitOffsetsRequest(group="g", offsets=places)).error.code
+
+
+def remount(disk: Path, how: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True)
 
 
 def test_on_a_full_disk_writes_are_refused_with_the_reason_and_reads_go_on(broker: RunningBroker, disk: Path) -> None:
@@ -95,11 +100,69 @@ def test_a_disk_that_is_full_does_not_keep_a_broker_from_stopping_and_starting(
     assert values(broker) == [b"before"]
 
 
-def test_a_data_folder_that_cannot_be_written_ends_the_start_with_1_and_the_reason(
+def test_a_broker_starts_on_a_read_only_file_system_serves_reads_and_refuses_writes(
+    broker: RunningBroker, disk: Path
+) -> None:
+    assert produce(broker, b"before").error.code == pb.OK
+    assert commit(broker) == pb.OK
+    assert create(broker, "deleted") == pb.OK
+    assert broker.admin_stub().DeleteTopic(pb.DeleteTopicRequest(name="deleted")).error.code == pb.OK
+    broker.end(signal.SIGKILL)
+    remount(disk, "ro")
+    broker.start()
+    assert values(broker) == [b"before"]
+    placed = broker.data_stub().CommittedOffsets(pb.CommittedOffsetsRequest(group="g"))
+    assert [place.offset for place in placed.offsets] == [1]
+    refused = produce(broker, b"after")
+    assert (refused.error.code, refused.error.definite) == (pb.STORAGE_FAILED, True)
+    assert "Read-only file system" in refused.error.message
+    assert create(broker, "another") == pb.STORAGE_FAILED
+    assert broker.admin_stub().DeleteTopic(pb.DeleteTopicRequest(name="t")).error.code == pb.STORAGE_FAILED
+    assert commit(broker) == pb.STORAGE_FAILED
+    assert values(broker) == [b"before"]
+    assert broker.end() == 0
+    data = broker.config["data_dir"]
+    assert broker.log == f"broker: what is in {data} can be read, and nothing written: Read-only file system\n"
+    remount(disk, "rw")
+    broker.start()
+    assert values(broker) == [b"before"]
+    assert produce(broker, b"after").base_offset == 1
+
+
+def test_two_brokers_do_not_start_on_one_folder_of_a_read_only_file_system(
+    broker: RunningBroker, disk: Path, tmp_path: Path
+) -> None:
+    broker.end()
+    remount(disk, "ro")
+    broker.start()
+    second = RunningBroker(tmp_path / "second", data_dir=broker.config["data_dir"])
+    assert second.spawn().wait() == 2
+    assert "another process has" in second.log
+    second.stop()
+
+
+def test_a_broker_that_must_write_to_join_ends_on_a_read_only_file_system_with_1_and_one_line(
+    disk: Path, tmp_path: Path
+) -> None:
+    broker = RunningBroker(tmp_path / "broker", data_dir=str(disk / "data"), coordinator={"name": "dsbs"})
+    broker.start()
+    broker.end()
+    remount(disk, "ro")
+    assert broker.spawn().wait() == 1
+    assert broker.log == (
+        f"broker: what is in {disk / 'data'} can be read, and nothing written: Read-only file system\n"
+        "broker: cannot write tables.journal: [Errno 30] Read-only file system: "
+        f"'{disk / 'data' / 'journals' / 'tables.journal'}'\n"
+    )
+    broker.stop()
+
+
+def test_a_data_folder_that_cannot_be_made_ends_the_start_with_1_and_the_reason(
     broker: RunningBroker, disk: Path
 ) -> None:
     broker.end()
-    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    broker.config["data_dir"] = str(disk / "fresh")
+    remount(disk, "ro")
     assert broker.spawn().wait() == 1
     assert "Read-only file system" in broker.log
     assert "Traceback" not in broker.log

@@ -38,6 +38,7 @@ def refusal(folder: Path, content: bytes | dict[str, Any]) -> str:
     text = str(refused.value)
     assert text.startswith(f"{folder / 'broker.json'}: ")
     assert "\n" not in text
+    text.encode()  # or it could not be printed
     return text
 
 
@@ -108,6 +109,14 @@ def row(**changes: Any) -> dict[str, Any]:
         ({**GOOD, "limits": {"message_bytes_max": 2**31}}, "limits.message_bytes_max must be 1 to 2147483647"),
         ({**GOOD, "limits": {"connections_max": None}}, "connections_max in limits must be a whole number, not None"),
         ({**GOOD, "topics": {"auto_create": 1}}, "auto_create in topics must be true or false, not 1"),
+        ({**GOOD, "data_dir": "/a\ud800"}, r"data_dir holds half a character (a lone surrogate): '/a\ud800'"),
+        (row(host="\udfff"), r"brokers[0].host holds half a character (a lone surrogate): '\udfff'"),
+        ({**GOOD, "coordinator": {"name": "\udabc"}}, "coordinator.name holds half a character"),
+        ({**GOOD, "coordinator": {"name": "x", "list": ["a", {"b": "\ud800"}]}}, "coordinator.list[1].b holds half"),
+        ({**GOOD, "log": {"\ud800": 1}}, r"a key in log holds half a character (a lone surrogate): '\ud800'"),
+        ({**GOOD, "\ud800": 1}, "a key holds half a character"),
+        (b'"\\ud800"', "the config holds half a character"),
+        (b'{"\\ud800": 1, "\\ud800": 2}', "not JSON: key '\\ud800' stands twice"),
         (b"", "not JSON"),
         (b"[]", "the config must be a mapping, not []"),
         (b"null", "the config must be a mapping, not None"),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import struct
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.journal import FileJournal
+from brokers.journal import RECORD_BYTES_MAX, FileJournal
 from coordinators.errors import JournalFailed
 from tests.unit.log.faulty_files import Death, FaultyFiles
 
@@ -85,19 +84,72 @@ def test_what_a_power_cut_leaves_at_the_end_is_cut_off(path: Path, tail: bytes) 
     assert path.read_bytes() == whole
 
 
-@given(st.integers(0, 7), st.data())
-def test_a_flipped_bit_never_passes_for_a_record(
-    tmp_path_factory: pytest.TempPathFactory, bit: int, data: st.DataObject
+@given(st.lists(st.binary(min_size=1, max_size=50), min_size=1, max_size=6), st.integers(0, 7), st.data())
+def test_a_flipped_bit_costs_no_record_without_a_word_but_the_last(
+    tmp_path_factory: pytest.TempPathFactory, records: list[bytes], bit: int, data: st.DataObject
 ) -> None:
+    """In the last one it cannot be told from a tear."""
     path = tmp_path_factory.mktemp("flipped") / "x.journal"
-    written(path, RECORDS)
+    written(path, records)
     content = bytearray(path.read_bytes())
     at = data.draw(st.integers(0, len(content) - 1))
     content[at] ^= 1 << bit
     path.write_bytes(content)
-    with suppress(JournalFailed):  # damage is refused, and a test of its own
-        found = read(path)
-        assert found == RECORDS[: len(found)]
+    if at >= len(content) - FRAME - len(records[-1]):
+        assert read(path) == records[:-1]
+        return
+    with pytest.raises(JournalFailed, match=r"x\.journal is damaged at byte"):
+        FileJournal(path, durable=False)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("bit", range(32))
+def test_a_damaged_length_does_not_pass_for_a_torn_tail(path: Path, bit: int) -> None:
+    written(path, RECORDS)
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+    with pytest.raises(JournalFailed, match=r"damaged at byte 0: restore it"):
+        FileJournal(path, durable=False)
+    assert path.read_bytes() == content
+
+
+@given(st.lists(st.binary(min_size=1, max_size=50), min_size=1, max_size=6), st.data())
+def test_a_last_record_of_which_only_the_beginning_was_written_into_zeros_is_cut_off(
+    tmp_path_factory: pytest.TempPathFactory, records: list[bytes], data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("zeros") / "x.journal"
+    written(path, records)
+    content = path.read_bytes()
+    begin = len(content) - FRAME - len(records[-1])
+    cut = data.draw(st.integers(begin, len(content) - 1))
+    path.write_bytes(content[:cut] + b"\0" * (len(content) - cut))
+    assert read(path) in (records[:-1], records)  # a record may itself end in zeros
+    assert path.read_bytes() in (content[:begin], content)
+
+
+def test_a_tail_that_is_longer_than_any_record_was_not_torn_but_damaged(path: Path) -> None:
+    written(path, RECORDS)
+    content = path.read_bytes()
+    path.write_bytes(content + b"x" * (FRAME + RECORD_BYTES_MAX + 1))
+    with pytest.raises(JournalFailed, match=rf"damaged at byte {len(content)}: restore it"):
+        FileJournal(path, durable=False)
+
+
+def test_the_largest_record_torn_at_its_last_byte_is_cut_off(path: Path) -> None:
+    written(path, [*RECORDS, b"x" * RECORD_BYTES_MAX])
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    assert read(path) == RECORDS
+
+
+def test_the_largest_record_behind_a_damaged_one_is_found(path: Path) -> None:
+    written(path, [b"one", b"x" * RECORD_BYTES_MAX])
+    content = bytearray(path.read_bytes())
+    content[3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(JournalFailed, match="damaged at byte 0"):
+        FileJournal(path, durable=False)
 
 
 @pytest.mark.parametrize("record", [0, 1])
@@ -222,3 +274,35 @@ def test_a_durable_rewrite_is_on_the_disk_before_its_name_and_the_name_after_it(
     journal.replace([b"new"])
     journal.close()
     assert files.calls == ["open_replace", "writev", "fsync", "rename", "fsync", "open_append"]
+
+
+def test_on_a_read_only_file_system_a_journal_is_read_and_refuses_records(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    torn = path.read_bytes() + b"\0\0"
+    path.write_bytes(torn)
+    files.fail("open_append", "open_replace", "truncate", "fsync", error=errno.EROFS)
+    journal = FileJournal(path, durable=True, files=files)
+    assert list(journal.replay()) == RECORDS
+    with pytest.raises(JournalFailed, match=r"cannot write topics\.journal: .*Read-only file system"):
+        journal.append(b"four")
+    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal: .*Read-only file system"):
+        journal.replace([b"new"])
+    journal.close()
+    assert path.read_bytes() == torn
+    assert read(path) == RECORDS
+
+
+def test_a_journal_whose_file_system_can_be_written_again_is_rewritten_whole(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    files.fail("open_append", error=errno.EROFS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.heal()
+    journal.replace([b"new"])
+    journal.close()
+    assert read(path) == [b"new"]
+
+
+def test_a_journal_that_cannot_be_opened_for_another_reason_is_no_empty_one(path: Path, files: FaultyFiles) -> None:
+    files.fail("open_append", error=errno.EACCES)
+    with pytest.raises(PermissionError):
+        FileJournal(path, durable=False, files=files)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from coordinators.config import CoordinatorSetup
-from coordinators.errors import InvalidRequest, Unreadable
+from coordinators.errors import InvalidRequest, JournalFailed, Unreadable
 from coordinators.model import TopicPartition, TopicSettings
 from coordinators.registry import BACK_ENDS, create
 from coordinators.static import StaticCoordinator
@@ -24,6 +26,25 @@ async def test_a_restarted_broker_has_the_topics_and_settings_that_it_had() -> N
     await before.create_topic("orders", 3, 2, TopicSettings(retention_ms=5))
     await before.create_topic("gone", 1, 1)
     await before.delete_topic("gone")
+    after = StaticCoordinator(setup(journals))
+    await after.start()
+    assert after.view().topics == before.view().topics
+
+
+@asynchronous
+async def test_a_journal_that_cannot_be_rewritten_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    journals = Journals()
+    before = StaticCoordinator(setup(journals))
+    await before.start()
+    await before.create_topic("orders", 3, 2)
+    await before.delete_topic("orders")
+    await before.create_topic("orders", 3, 2)
+    journal = journals.of(addressed(1))("topics")
+
+    def refused(records: Iterable[bytes]) -> None:
+        raise JournalFailed("cannot rewrite topics.journal: Read-only file system")
+
+    monkeypatch.setattr(journal, "replace", refused)
     after = StaticCoordinator(setup(journals))
     await after.start()
     assert after.view().topics == before.view().topics
