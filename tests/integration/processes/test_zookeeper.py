@@ -130,6 +130,7 @@ def test_it_has_no_threads_that_a_small_machine_would_pay_for(tmp_path: Path) ->
         await asyncio.to_thread(client.start)
         names.update(task.read_text() for task in Path(f"/proc/{server.process.pid}/task").glob("*/comm"))
         await asyncio.to_thread(client.stop)
+        client.close()
 
     with_server(tmp_path, act)
     assert any(name.startswith("NIOServerCxn") for name in names)
