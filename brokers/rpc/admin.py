@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import REFUSALS, error_of, settings_of, topic_of
 from brokers.rpc.brokerlab_pb2_grpc import AdminServicer
-from coordinators.errors import UnknownTopic
+from coordinators.errors import InvalidRequest, UnknownTopic
+from coordinators.model import group_name_fault
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import grpc.aio
 
     from brokers.metrics import Metrics
     from brokers.store import Store
     from brokers.topics import TopicAdmin
     from coordinators.api import Coordinator
+
+# Of one request: names as they are sent, and different ones, each of which may have to be asked for elsewhere.
+NAMES_MAX: Final = 100_000
+TOPICS_MAX: Final = 10_000
 
 
 class AdminService(AdminServicer):
@@ -33,6 +40,10 @@ class AdminService(AdminServicer):
         request: pb.DescribeClusterRequest,
         context: grpc.aio.ServicerContext[pb.DescribeClusterRequest, pb.DescribeClusterResponse],
     ) -> pb.DescribeClusterResponse:
+        try:
+            group_coordinator = self._group_coordinator(request.group)
+        except REFUSALS as error:
+            return pb.DescribeClusterResponse(error=error_of(error))
         view = self._coordinator.view()
         brokers = [
             pb.BrokerAddress(id=b.id, host=b.host, kafka_port=b.kafka_port, rpc_port=b.rpc_port)
@@ -41,11 +52,19 @@ class AdminService(AdminServicer):
         return pb.DescribeClusterResponse(
             brokers=brokers,
             controller=view.controller,
-            group_coordinator=self._coordinator.group_coordinator(request.group) if request.group else -1,
+            group_coordinator=group_coordinator,
             me=self._coordinator.me.id,
             coordinator=self._coordinator_name,
             view_version=view.version,
         )
+
+    def _group_coordinator(self, group: str) -> int:
+        """Who serves the group, -1 where none is asked for. Raises `InvalidRequest`, `Unavailable`."""
+        if not group:
+            return -1
+        if (fault := group_name_fault(group)) is not None:
+            raise InvalidRequest(fault)
+        return self._coordinator.group_coordinator(group)
 
     async def CreateTopic(  # noqa: N802 - the service's name
         self,
@@ -77,15 +96,15 @@ class AdminService(AdminServicer):
         context: grpc.aio.ServicerContext[pb.DescribeTopicsRequest, pb.DescribeTopicsResponse],
     ) -> pb.DescribeTopicsResponse:
         try:
-            await self._coordinator.find_topics(request.names)
+            names = _different(request.names)
+            await self._coordinator.find_topics(names)
         except REFUSALS as error:
             return pb.DescribeTopicsResponse(error=error_of(error))
         known = self._coordinator.view().topics
-        missing = [name for name in request.names if name not in known]
+        missing = [name for name in names if name not in known]
         if missing:
             return pb.DescribeTopicsResponse(error=error_of(UnknownTopic(f"topic {missing[0]!r} is not known here")))
-        names = request.names or sorted(known)
-        return pb.DescribeTopicsResponse(topics=[topic_of(known[name], self._store) for name in names])
+        return pb.DescribeTopicsResponse(topics=[topic_of(known[name], self._store) for name in names or sorted(known)])
 
     async def Statistics(  # noqa: N802 - the service's name
         self,
@@ -108,3 +127,13 @@ class AdminService(AdminServicer):
         for operation, (number, size, wait_ns) in sorted(self._coordinator.meter.snapshot().items()):
             answer.coordination.add(operation=operation, count=number, bytes=size, wait_ns=wait_ns)
         return answer
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Each name once, in the order in which they came. Raises `InvalidRequest`."""
+    if len(names) > NAMES_MAX:
+        raise InvalidRequest(f"a request names at most {NAMES_MAX} topics, not {len(names)}")
+    different = list(dict.fromkeys(names))
+    if len(different) > TOPICS_MAX:
+        raise InvalidRequest(f"a request names at most {TOPICS_MAX} different topics, not {len(different)}")
+    return different

@@ -53,7 +53,7 @@ def to_send(records: Sequence[pb.Record], now_ms: int) -> list[RecordToSend]:
     """Records as a batch takes them; one without a timestamp gets the present. Raises `InvalidRequest`."""
     items = len(records)
     if items > ITEMS_MAX:
-        raise _too_many(records)
+        raise _too_many(f"{items} records")
     found = []
     for record in records:
         if record.timestamp_ms < 0:
@@ -62,7 +62,7 @@ def to_send(records: Sequence[pb.Record], now_ms: int) -> list[RecordToSend]:
         if headers:
             items += len(headers)
             if items > ITEMS_MAX:
-                raise _too_many(records)
+                raise _too_many(f"{len(records)} records with more headers")
         found.append(
             RecordToSend(
                 value=record.value if record.HasField("value") else None,
@@ -74,11 +74,9 @@ def to_send(records: Sequence[pb.Record], now_ms: int) -> list[RecordToSend]:
     return found
 
 
-def _too_many(records: Sequence[pb.Record]) -> InvalidRequest:
-    headers = sum(len(record.headers) for record in records)
+def _too_many(found: str) -> InvalidRequest:
     return InvalidRequest(
-        f"a produce request carries at most {ITEMS_MAX} records, each of their headers counted as one, not "
-        f"{len(records)} with {headers} headers"
+        f"a produce request carries at most {ITEMS_MAX} records, each of their headers counted as one, not {found}"
     )
 
 

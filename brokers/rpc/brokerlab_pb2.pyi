@@ -676,7 +676,7 @@ class DescribeTopicsRequest(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """none: all"""
+        """none: all; each is answered once"""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from coordinators.errors import InvalidRequest, UnknownTopic
 from coordinators.model import Committed, Partition, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     import grpc.aio
 
@@ -31,6 +31,8 @@ TURN_RECORDS_MAX: Final = 1000
 # An answer's records are taken apart one by one, and nobody else is served meanwhile. One batch may have more.
 FETCH_RECORDS_MAX: Final = 10_000
 FETCH_WAIT_MS_MAX: Final = 60_000
+# Each is a line in a journal, a message or a write to ZooKeeper.
+COMMIT_OFFSETS_MAX: Final = 10_000
 
 # Who leads, the question under way, or why it cannot be asked.
 _Leader = Partition | asyncio.Future[Partition] | Exception
@@ -188,8 +190,7 @@ class DataService(DataServicer):
         context: grpc.aio.ServicerContext[pb.CommitOffsetsRequest, pb.CommitOffsetsResponse],
     ) -> pb.CommitOffsetsResponse:
         try:
-            offsets = {_at(place): Committed(place.offset) for place in request.offsets}
-            await self._coordinator.commit_offsets(request.group, offsets)
+            await self._coordinator.commit_offsets(request.group, _places(request.offsets))
         except REFUSALS as error:
             return pb.CommitOffsetsResponse(error=error_of(error))
         return pb.CommitOffsetsResponse()
@@ -214,6 +215,13 @@ def _at(request: pb.ProduceRequest | pb.FetchRequest | pb.PartitionOffset) -> To
     if request.partition < 0:
         raise InvalidRequest(f"partition must not be negative, and is {request.partition}")
     return TopicPartition(request.topic, request.partition)
+
+
+def _places(offsets: Sequence[pb.PartitionOffset]) -> dict[TopicPartition, Committed]:
+    """What a commit is to keep. Raises `InvalidRequest`."""
+    if len(offsets) > COMMIT_OFFSETS_MAX:
+        raise InvalidRequest(f"a commit has at most {COMMIT_OFFSETS_MAX} offsets, not {len(offsets)}")
+    return {_at(place): Committed(place.offset) for place in offsets}
 
 
 def _check_bounds(request: pb.FetchRequest) -> None:

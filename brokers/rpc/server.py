@@ -8,8 +8,9 @@ import grpc.aio
 
 from brokers.errors import PortInUse
 from brokers.rpc.brokerlab_pb2_grpc import add_AdminServicer_to_server, add_DataServicer_to_server
+from brokers.rpc.peer import FRAME_BYTES_MAX
 from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server, add_TablesServicer_to_server
-from brokers.rpc.unpacking import answer_bytes_max
+from brokers.rpc.unpacking import MESSAGE_BYTES_MAX, OVERHEAD_BYTES_MAX, answer_bytes_max
 
 if TYPE_CHECKING:
     from brokers.config import Limits
@@ -56,10 +57,18 @@ class RpcServer:
 def _options(limits: Limits) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", 0),  # two brokers on one port would share its clients without a word
-        ("grpc.max_receive_message_length", limits.request_bytes_max),
+        ("grpc.max_receive_message_length", min(limits.request_bytes_max, _useful_bytes_max(limits))),
         ("grpc.max_send_message_length", max(limits.request_bytes_max, answer_bytes_max(limits.message_bytes_max))),
         ("grpc.max_concurrent_streams", STREAMS_PER_CONNECTION_MAX),
         ("grpc.max_metadata_size", METADATA_BYTES_MAX),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_ping_strikes", 5),
     ]
+
+
+def _useful_bytes_max(limits: Limits) -> int:
+    """What a message can have that is a batch which may be stored, or another broker's frame.
+
+    More is refused before the library takes it apart: two bytes may be a record that takes ninety in memory.
+    """
+    return min(max(limits.message_bytes_max, FRAME_BYTES_MAX) + OVERHEAD_BYTES_MAX, MESSAGE_BYTES_MAX)

@@ -22,8 +22,8 @@ UNPACKED_BYTES_MAX: Final = 64 * 1024 * 1024
 # Of one batch, the most that librdkafka makes: to read on in its middle is to walk over all that lies before.
 BATCH_RECORDS_MAX: Final = 1_000_000
 # What offsets, times, tags and lengths add to the bytes of as many (40 a record, 18 a header), and one record more.
-_OVERHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
-_MESSAGE_BYTES_MAX: Final = 2**31 - 1
+OVERHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
+MESSAGE_BYTES_MAX: Final = 2**31 - 1
 
 
 def unpacked_bytes_max(message_bytes_max: int) -> int:
@@ -33,7 +33,7 @@ def unpacked_bytes_max(message_bytes_max: int) -> int:
 
 def answer_bytes_max(message_bytes_max: int) -> int:
     """What no answer of `Unpacking` is larger than, as a message of the service."""
-    return min(unpacked_bytes_max(message_bytes_max) + _OVERHEAD_BYTES_MAX, _MESSAGE_BYTES_MAX)
+    return min(unpacked_bytes_max(message_bytes_max) + OVERHEAD_BYTES_MAX, MESSAGE_BYTES_MAX)
 
 
 class Unpacking:

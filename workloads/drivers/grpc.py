@@ -107,7 +107,9 @@ class _Cluster:
     async def describe(self, group: str = "") -> pb.DescribeClusterResponse:
         address = self._bootstrap[0]
         request = pb.DescribeClusterRequest(group=group)
-        return await _called(self.connections.admin(address).DescribeCluster(request, timeout=CALL_WITHIN_S))
+        answer = await _called(self.connections.admin(address).DescribeCluster(request, timeout=CALL_WITHIN_S))
+        refuse(answer.error, f"the cluster as {address} knows it")
+        return answer
 
     async def addresses(self) -> dict[int, str]:
         return {broker.id: f"{broker.host}:{broker.rpc_port}" for broker in (await self.describe()).brokers}

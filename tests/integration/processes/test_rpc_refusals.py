@@ -263,6 +263,35 @@ def test_what_is_not_there_cannot_be_deleted_or_described(broker: RunningBroker)
     assert "'nosuch'" in answer.error.message
 
 
+def test_a_topic_is_described_once_however_often_it_is_named(broker: RunningBroker) -> None:
+    admin = broker.admin_stub()
+    created = admin.CreateTopic(pb.CreateTopicRequest(name="a", partitions=1, replication_factor=1))
+    assert created.error.code == pb.OK
+    answer = admin.DescribeTopics(pb.DescribeTopicsRequest(names=["t", *["a", "t"] * 49_999, "a"]), timeout=PATIENCE_S)
+    admin.DeleteTopic(pb.DeleteTopicRequest(name="a"))
+    assert [topic.name for topic in answer.topics] == ["t", "a"], "in the order in which they were named"
+
+
+def test_more_names_and_offsets_than_a_request_may_have_are_refused(
+    broker: RunningBroker, groups: tuple[str, str]
+) -> None:
+    admin, data = broker.admin_stub(), broker.data_stub()
+    place = pb.PartitionOffset(topic="t", offset=1)
+    often = admin.DescribeTopics(pb.DescribeTopicsRequest(names=["t"] * 100_001)).error
+    many = admin.DescribeTopics(pb.DescribeTopicsRequest(names=[f"t{n}" for n in range(10_001)])).error
+    commit = data.CommitOffsets(pb.CommitOffsetsRequest(group=groups[0], offsets=[place] * 10_001)).error
+    group = admin.DescribeCluster(pb.DescribeClusterRequest(group="g" * 256)).error
+    for error, words in (
+        (often, "at most 100000 topics, not 100001"),
+        (many, "at most 10000 different topics, not 10001"),
+        (commit, "at most 10000 offsets, not 10001"),
+        (group, "at most 255 characters, not 256"),
+    ):
+        assert (error.code, error.definite) == (pb.INVALID_REQUEST, True)
+        assert words in error.message
+    assert not data.CommittedOffsets(pb.CommittedOffsetsRequest(group=groups[0])).offsets
+
+
 # --- below the messages ---------------------------------------------------------------------------------------
 
 
