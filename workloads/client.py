@@ -1,7 +1,9 @@
 """A client process: `python -m workloads.client`, told what to do by lines of JSON, one job after the other.
 
     runner -> client   {"produce": {...}} or {"consume": {...}}    a job; the client connects
-    client -> runner   {"ready": seconds}                          connected, or joined
+    client -> runner   {"joined": true}                            consumers alone
+    runner -> client   {"all_joined": true}                        consumers alone
+    client -> runner   {"ready": {"seconds": 0.1, ...}}            connected, or joined with these "partitions"
     runner -> client   {"go": true}
     client -> runner   {"started": true}                           consumers alone: the first fetch goes out
     runner -> client   {"targets": {"0": 1000, ...}}               consumers alone: read up to here
@@ -32,11 +34,12 @@ if TYPE_CHECKING:
 
 
 class Inbox:
-    """The runner's words, read by a thread, so that targets can come in the middle of a job."""
+    """The runner's words, read by a thread, so that some can come in the middle of a job."""
 
     def __init__(self) -> None:
         self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._targets: Mapping[int, int] | None = None
+        self._all_joined = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -44,6 +47,8 @@ class Inbox:
             message = json.loads(line)
             if "targets" in message:
                 self._targets = {int(partition): end for partition, end in message["targets"].items()}
+            elif "all_joined" in message:
+                self._all_joined = True
             else:
                 self._messages.put(message)
         os._exit(0)  # the runner is done with us, or gone
@@ -54,8 +59,12 @@ class Inbox:
     def targets(self) -> Mapping[int, int] | None:
         return self._targets
 
-    def forget_targets(self) -> None:
+    def all_joined(self) -> bool:
+        return self._all_joined
+
+    def forget_signals(self) -> None:
         self._targets = None
+        self._all_joined = False
 
 
 def say(**message: object) -> None:
@@ -67,7 +76,7 @@ def produce(job: ProduceJob, inbox: Inbox) -> None:
     try:
         before = monotonic()
         producer.connect()
-        say(ready=monotonic() - before)
+        say(ready={"seconds": monotonic() - before})
         inbox.next()
         sent = producer.run()
         say(done=summary_of_produced(sent))
@@ -80,11 +89,13 @@ def produce(job: ProduceJob, inbox: Inbox) -> None:
 
 def consume(job: ConsumeJob, inbox: Inbox) -> None:
     consumer = load(job.driver).Consumer(job)
-    inbox.forget_targets()
+    inbox.forget_signals()
     try:
         before = monotonic()
         consumer.join()
-        say(ready=monotonic() - before)
+        say(joined=True)
+        partitions = consumer.settle(inbox)
+        say(ready={"seconds": monotonic() - before, "partitions": list(partitions)})
         inbox.next()
         say(started=True)
         seen = consumer.run(inbox)

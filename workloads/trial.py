@@ -156,7 +156,7 @@ class TrialRun:
         self.stage = "connecting the producers"
         for number, client in enumerate(self._producers):
             await client.tell(produce=asdict(self._produce_job(number)))
-        self.measured.connect_s = max([await client.hear("ready") for client in self._producers])
+        self.measured.connect_s = max([(await client.hear("ready"))["seconds"] for client in self._producers])
 
     async def _produce(self) -> None:
         self.stage = "producing"
@@ -169,10 +169,17 @@ class TrialRun:
             raise DriverError(f"{unstored} messages could not be stored; {free:,} MiB are free in {self._work}")
 
     async def _join(self) -> None:
+        """Let the consumers join, and go on when each partition is the matter of one of them for good."""
         self.stage = "joining the consumers"
         for number, client in enumerate(self._consumers):
             await client.tell(consume=asdict(self._consume_job(number)))
-        self.measured.join_s = max([await client.hear("ready") for client in self._consumers])
+        for client in self._consumers:
+            await client.hear("joined")
+        for client in self._consumers:
+            await client.tell(all_joined=True)
+        ready = [await client.hear("ready") for client in self._consumers]
+        refuse_shares(self.trial.cell.cluster.partitions, [part["partitions"] for part in ready])
+        self.measured.join_s = max(part["seconds"] for part in ready)
 
     async def _start_consuming(self) -> None:
         for client in self._consumers:
@@ -330,6 +337,12 @@ def trial_row(plan: Plan, trial: Trial, size: Size | None, measured: Measured, o
         "reason": outcome.reason,
         **asdict(measured.costs),
     }
+
+
+def refuse_shares(partitions: int, shares: Sequence[Sequence[int]]) -> None:
+    """Raise `DriverError` unless every partition is read by one consumer and no more."""
+    if sorted(partition for of_one in shares for partition in of_one) != list(range(partitions)):
+        raise DriverError(f"the consumers share {partitions} partitions as {', '.join(map(str, shares))}")
 
 
 def share(total: int, parts: int, number: int) -> int:

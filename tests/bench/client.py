@@ -28,7 +28,7 @@ def produce(job: ProduceJob, inbox: Inbox) -> None:
 
 def consume(job: ConsumeJob, inbox: Inbox) -> None:
     consumer = Consumer(job)
-    inbox.forget_targets()
+    inbox.forget_signals()
     consumer.join()
     say(ready=True)
     inbox.next()

@@ -74,7 +74,7 @@ class ConsumeJob:
     driver: str
     bootstrap: tuple[str, ...]
     topic: str
-    partitions: tuple[int, ...]  # those that this consumer reads
+    partitions: tuple[int, ...]  # those that this consumer reads, where no group decides
     consumer: int
     group: str
     message_size: int
@@ -145,6 +145,9 @@ class Deadline:
 class Signals(Protocol):
     """What the runner may tell a client in the middle of a job."""
 
+    def all_joined(self) -> bool:
+        """Whether every consumer of the trial has joined."""
+
     def targets(self) -> Mapping[int, int] | None:
         """Partition -> end offset to read up to, once the runner knows it; None before."""
 
@@ -161,7 +164,11 @@ class Producer(Protocol):
 
 class Consumer(Protocol):
     def join(self) -> None:
-        """Be ready to fetch from the assigned partitions. Raises `DriverError`."""
+        """Become one of those who consume. Raises `DriverError`."""
+
+    def settle(self, signals: Signals) -> Sequence[int]:
+        """Wait until all have joined, and tell which partitions are this consumer's for good; it is ready to fetch
+        them. Raises `DriverError`."""
 
     def run(self, signals: Signals) -> Consumed:
         """Read until the targets are reached."""

@@ -260,6 +260,10 @@ class Consumer:
         self._seen.ids = {partition: bytearray() for partition in self._leaders}
         self._next = dict.fromkeys(self._leaders, 0)
 
+    def settle(self, signals: Signals) -> Sequence[int]:
+        """At once: nobody else's coming or going changes what this one reads."""
+        return self._job.partitions
+
     def run(self, signals: Signals) -> Consumed:
         self._runner.run(self._run(signals))
         return self._seen

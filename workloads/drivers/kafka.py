@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 __all__ = ["Admin", "Consumer", "Producer"]  # topics are made through the brokers' own service, whatever the driver
 
 CONNECT_WITHIN_S: Final = 10.0
+# A member learns of a rebalance from its next heartbeat, up to three seconds later, and a rebalance may follow another.
+ASSIGNED_WITHIN_S: Final = 30.0
 NS_PER_S: Final = 1_000_000_000
 # Messages and bytes handed to librdkafka and not acknowledged yet: enough that it never starves, few enough that the
 # latency is the cluster's and not that of the client's own queue.
@@ -254,12 +256,19 @@ class Producer:
 
 class Consumer:
     """A member of a group, which takes up its partitions when the run begins, so that nothing is fetched before its
-    window. (Paused ones would do the same, but librdkafka looks after a resumed partition up to a second later.)"""
+    window. (Paused ones would do the same, but librdkafka looks after a resumed partition up to a second later.)
+
+    Which partitions are its own is the group's decision, and stands when all members have joined. Those that came first
+    are given more in the meantime, and give it up while they are polled. So a member says that it has joined when it is
+    first given anything, if only nothing, and is polled on until it hears that all have. By then it has given up what
+    it had before the last one joined, since that one was answered after it, and what it is given next is for good.
+    """
 
     def __init__(self, job: ConsumeJob) -> None:
         self._job = job
         self._seen = Consumed()
         self._next: dict[int, int] = {}
+        self._assigned = False  # perhaps no partition: there may be more members
         # Partitions and values of messages, in their order, and when they came.
         self._kept: list[tuple[list[int], list[bytes], int]] = []
         self._kept_bytes = 0
@@ -283,7 +292,7 @@ class Consumer:
         )
 
     def join(self) -> None:
-        """Subscribe, and wait for as many partitions as fall to this member when all are there.
+        """Subscribe, and wait until the group has taken this member in.
 
         Not before librdkafka has learned the brokers. When it does, it drops the connections to the addresses that it
         was given; a question that is under way on one of them is lost, and the group's about its topic is then not
@@ -291,18 +300,34 @@ class Consumer:
         """
         _learn(self._kafka, self._job)
         self._kafka.subscribe([self._job.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
-        deadline = monotonic() + CONNECT_WITHIN_S
-        while len(self._next) != len(self._job.partitions):
+        self._await_assignment()
+
+    def settle(self, signals: Signals) -> Sequence[int]:
+        """The wait for the others ends with the runner's word, or with this process, which the runner ends."""
+        while not signals.all_joined():
+            self._poll()
+        self._await_assignment()
+        return sorted(self._next)
+
+    def _await_assignment(self) -> None:
+        deadline = monotonic() + ASSIGNED_WITHIN_S
+        while not self._assigned:
             if monotonic() > deadline:
-                raise DriverError(f"group {self._job.group!r} gave no assignment within {CONNECT_WITHIN_S:.0f} s")
-            self._refuse(self._kafka.consume(1, POLL_S))
+                raise DriverError(f"group {self._job.group!r} gave no assignment within {ASSIGNED_WITHIN_S:.0f} s")
+            self._poll()
+
+    def _poll(self) -> None:
+        """Do what the group asks for; nothing is fetched."""
+        self._refuse(self._kafka.consume(1, POLL_S))
 
     def _on_assign(self, kafka: KafkaConsumer, assigned: list[TopicPartition]) -> None:
         kafka.assign([])
         self._next = {place.partition: 0 for place in assigned}
+        self._assigned = True
 
     def _on_revoke(self, kafka: KafkaConsumer, revoked: list[TopicPartition]) -> None:
         self._next = {}
+        self._assigned = False
 
     def _refuse(self, messages: Sequence[Message]) -> None:
         """Raise the first error among them."""
@@ -346,7 +371,8 @@ class Consumer:
                 sent_ns, ends_ns = now_ns, now_ns + SLICE_NS
         if messages_in_slice:
             self._row(requests, messages_in_slice, sent_ns, done_ns)
-        self._commit(self._next, wait=True)
+        if self._next:  # a member without partitions has nothing to commit
+            self._commit(self._next, wait=True)
 
     def _take(self, messages: list[Message], now_ns: int) -> None:
         """Note how far each partition is read; what small messages hold is looked at after the window.

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from tests.unit.workloads.plans import plan
 from workloads import ports, progress
+from workloads.drivers.api import DriverError
 from workloads.ports import RANGE, NoFreePort, free_ports
 from workloads.progress import LiveProgress, Pace, PlainProgress, duration, progress_for
 from workloads.resources import Usage, _number_behind, reset_peak, usage_of
 from workloads.runner import Finished
-from workloads.trial import share
+from workloads.trial import refuse_shares, share
 
 # --- ports ----------------------------------------------------------------------------------------------------
 
@@ -105,6 +106,16 @@ def test_shares_add_up_and_differ_by_one_at_most(total: int, parts: int) -> None
     found = [share(total, parts, number) for number in range(parts)]
     assert sum(found) == total
     assert max(found) - min(found) <= 1
+
+
+def test_a_group_may_share_partitions_in_any_way_that_gives_each_to_one_consumer() -> None:
+    refuse_shares(3, [[2], [], [0, 1]])
+
+
+@pytest.mark.parametrize("shares", [[[0, 1], []], [[0, 1], [1, 2]], [[0, 1, 2, 3], []]])
+def test_a_trial_fails_where_a_partition_is_read_by_nobody_or_by_two(shares: list[list[int]]) -> None:
+    with pytest.raises(DriverError, match="the consumers share 3 partitions as"):
+        refuse_shares(3, shares)
 
 
 # --- progress -------------------------------------------------------------------------------------------------

@@ -1,0 +1,52 @@
+"""Several consumers share a topic's partitions: each is read by one of them for good, however many there are."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.integration.runs.short_runs import run_here
+from tests.unit.workloads.plans import plan
+from workloads.observations import read_ids
+from workloads.plan import Plan
+from workloads.runner import Summary
+from workloads.trial import Result, TrialRun, share
+
+SIZE = "message_size: 32B, batch_size: 10"
+PLAN = plan(
+    experiments=f"""experiments:
+  three: {{{SIZE}, mode: split, driver: kafka, partitions: 3, consumers: [2, 3]}}
+  five: {{{SIZE}, mode: split, driver: kafka, partitions: 5, consumers: 2}}
+  idle: {{{SIZE}, mode: streaming, partitions: 3, consumers: 5, idle_consumers: true, driver: [kafka, grpc],
+         commit: [every_batch, end]}}
+""",
+    profile="{experiments: [three, five, idle], messages: 3000, tries: 1}",
+)
+
+
+def shares_read(folder: Path, of: Plan) -> dict[str, list[set[int]]]:
+    """By trial, the partitions of which each consumer read messages; of a run of which every trial is valid."""
+    found: dict[str, list[set[int]]] = {}
+    real = TrialRun._audited
+
+    async def looks(run: TrialRun) -> Result:
+        outs = [run._out("consumer", number) for number in range(len(run._consumers))]
+        every = await asyncio.to_thread(lambda: list(map(read_ids, outs)))
+        found[run.trial.id] = [{number for number, ids in each.items() if len(ids)} for each in every]
+        return await real(run)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrialRun, "_audited", looks)
+        assert run_here(folder, of) == Summary(valid=len(of.trials), invalid=0, failed=0)
+    return found
+
+
+def test_consumers_share_the_partitions_evenly_and_those_that_get_none_are_idle(tmp_path: Path) -> None:
+    found = shares_read(tmp_path, PLAN)
+    for trial in PLAN.trials:
+        partitions, consumers = trial.cell.cluster.partitions, trial.cell.workload.consumers
+        shares = found[trial.id]
+        assert sorted(number for of_one in shares for number in of_one) == list(range(partitions))
+        assert sorted(map(len, shares)) == sorted(share(partitions, consumers, number) for number in range(consumers))
