@@ -52,9 +52,11 @@ def run(options: argparse.Namespace) -> int:
     from workloads.estimate import check_disk, estimate
     from workloads.pinning import check
     from workloads.progress import duration
+    from workloads.results import ResultsFolder
     from workloads.topology.choice import refuse_unavailable
 
     plan, out = _asked_for(options)
+    ResultsFolder(out).manifest_to_go_on_with()
     expected = estimate(plan)
     check_disk(expected, shutil.disk_usage(_existing(out)).free)
     check(plan.pin)
