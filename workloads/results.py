@@ -229,7 +229,11 @@ class ResultsFolder:
         write_atomically(self.manifest_path, json.dumps(manifest, indent=2, sort_keys=True).encode() + b"\n")
 
     def finished_trials(self) -> dict[str, tuple[str, str]]:
-        """Trial id -> (verdict, reason), of every trial whose row is on disk. Raises `UserError` for a damaged one."""
+        """Trial id -> (verdict, reason), of every trial whose row is on disk. Raises `UserError` for a damaged row.
+
+        A trial that has its row and lacks its other records has failed: it is not finished, and the next run does it
+        again. Of these only the end of each file is read, so damage in the middle shows when they are analysed.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -239,9 +243,24 @@ class ResultsFolder:
                 rows = pq.read_table(path, columns=["trial_id", "verdict", "reason"]).to_pylist()
             except pa.ArrowException as error:
                 raise UserError(f"{path} is damaged; remove it, and the trial runs again ({error})") from error
+            lost = self._lost_beside(path.name)
             for row in rows:
-                found[row["trial_id"]] = (row["verdict"], row["reason"])
+                found[row["trial_id"]] = ("failed", lost) if lost else (row["verdict"], row["reason"])
         return found
+
+    def _lost_beside(self, name: str) -> str:
+        """Which records of a trial are not there beside its row, and what to do; empty where all are."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for kind in (REQUESTS, LATENCY):
+            path = self.path / kind / name
+            try:
+                pq.read_metadata(path)
+            except (pa.ArrowException, OSError):
+                how = "damaged" if path.exists() else "missing"
+                return f"{path} is {how}; a run with --out {self.path} does the trial again"
+        return ""
 
     def write_trial(
         self,

@@ -122,7 +122,7 @@ def test_a_folder_of_the_users_own_is_refused_and_nothing_in_it_is_touched(words
     theirs = Path("own", "work", "file")
     theirs.parent.mkdir(parents=True)
     theirs.write_text("precious")
-    message = r"own is not empty \(work\) and has no manifest\.json, so it is no run's folder: name a new one with --out"
+    message = r"own is not empty \(work\) and has no manifest\.json, so it is no run's folder: name a new one with"
     with pytest.raises(UserError, match=message):
         command.run(parsed("--out", "own", *words))
     assert theirs.read_text() == "precious"
