@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from workloads.plan import Plan, Trial
-    from workloads.runner import Run, Summary
+    from workloads.runner import Summary
 
 RESULTS: Final = Path("results")
 
@@ -50,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from workloads.commands.analyze import analyze
     from workloads.estimate import check_disk, estimate
+    from workloads.interruption import run_until_told
     from workloads.pinning import check
     from workloads.progress import duration
     from workloads.results import ResultsFolder
@@ -66,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.dry_run:
         return _show_order(plan, out)
-    asyncio.run(refuse_unavailable([leg.cluster for block in plan.blocks for leg in block.legs], plan.hosts))
+    run_until_told(refuse_unavailable([leg.cluster for block in plan.blocks for leg in block.legs], plan.hosts))
     with RunFolder(out) as folder:
         if options.out is None:
             folder.be_latest()
@@ -129,20 +128,11 @@ def _order_line(trial: Trial, done: Collection[str]) -> str:
 
 
 def _run(plan: Plan, folder: RunFolder) -> Summary:
+    from workloads.interruption import run_until_told
     from workloads.progress import progress_for
     from workloads.runner import Run
 
-    return asyncio.run(_until_told(Run(plan, folder.results, progress_for())))
-
-
-async def _until_told(run: Run) -> Summary:
-    """Run; SIGTERM ends it in the same orderly way as Ctrl-C."""
-    work = asyncio.create_task(run.run())
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
-    try:
-        return await work
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    return run_until_told(Run(plan, folder.results, progress_for()).run())
 
 
 def _report(summary: Summary, folder: Path) -> int:

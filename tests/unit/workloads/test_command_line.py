@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,6 +80,15 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     return fail
 
 
+@pytest.fixture
+def _own_signals() -> Iterator[None]:
+    """A command that was interrupted hears no more; these tests go on."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_own_signals")
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
