@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from workloads.commands import matrix
 from workloads.errors import PlanError, UserError
 from workloads.folders import RunFolder, choose, newest
 
@@ -21,12 +22,7 @@ RESULTS: Final = Path("results")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", nargs="?", type=Path, default=Path("experiments.yaml"), help="default: experiments.yaml"
-    )
-    parser.add_argument("--profile", default="steady", help="which of the file's profiles (default: steady)")
-    parser.add_argument("--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="only these trials")
-    parser.add_argument("--messages", type=int, help="messages of each trial, in place of the profile's length")
+    matrix.add_arguments(parser)
     parser.add_argument(
         "--tries",
         metavar="N",
@@ -82,10 +78,11 @@ def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
     from workloads.results import ResultsFolder
     from workloads.spec import load
 
-    spec = load(options.file)
+    file, only = matrix.file_and_only(options)
+    spec = load(file)
     asked = options.tries or ""
     tries = _whole(asked.removeprefix("+")) if asked else None
-    plan = resolve(spec, options.profile, options.only, options.messages, tries)
+    plan = resolve(spec, options.profile, only, options.messages, tries)
     if tries is None or not asked.startswith("+"):
         return plan, options.out or choose(RESULTS, plan)
     out = options.out or newest(RESULTS, plan.name)
@@ -93,7 +90,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
     if manifest is None:
         raise UserError(f"{out} holds no run to add tries to")
     before = manifest.get("tries", resolve(spec, options.profile).tries)
-    return resolve(spec, options.profile, options.only, options.messages, before + tries), out
+    return resolve(spec, options.profile, only, options.messages, before + tries), out
 
 
 def _whole(text: str) -> int:

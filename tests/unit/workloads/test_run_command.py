@@ -70,6 +70,23 @@ def test_tries_may_be_added_to_a_run_in_any_folder() -> None:
     assert (plan.tries, out) == (4, Path("mine"))
 
 
+@pytest.mark.parametrize("count", ["0", "-1", "+1", "٣", " 5", "1e3", "10_000_000_001"])
+def test_messages_are_a_whole_number_as_in_the_file(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed("--messages", count)
+    assert ended.value.code == 2
+    assert (
+        f"it must be a whole number from 1 to 10,000,000,000, in plain digits; not {count!r}" in capsys.readouterr().err
+    )
+
+
+def test_the_file_may_stand_behind_the_parts() -> None:
+    Path(FILE).rename("mine.yaml")
+    plan, _ = asked("--only", "mode=split", "try=2", "mine.yaml")
+    assert {trial.cell.mode for trial in plan.trials if trial.kind == "measured"} == {"split"}
+    assert [block.number for block in plan.blocks] == [2]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
