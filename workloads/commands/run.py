@@ -143,7 +143,8 @@ def _existing(path: Path) -> Path:
     """The nearest folder above that exists, whose disk the results will be on."""
     for folder in (path, *path.absolute().parents):
         if folder.is_dir():
-            if not os.access(folder, os.W_OK):
+            # Where there is no disk at all, as below /proc, there is nothing to write to, whatever the permissions.
+            if not os.access(folder, os.W_OK) or shutil.disk_usage(folder).total == 0:
                 raise PlanError(f"{folder} cannot be written to; name another folder with --out")
             return folder
     raise PlanError(f"{path}: no such folder, nor any above it")

@@ -155,6 +155,11 @@ def test_a_run_that_lost_its_manifest_is_not_taken_over() -> None:
             command.run(parsed("--messages", "100", *words))
 
 
+def test_a_folder_where_nothing_can_be_written_is_refused_as_that() -> None:
+    with pytest.raises(UserError, match="/proc cannot be written to; name another folder with --out"):
+        command.run(parsed("--out", "/proc/nowhere"))
+
+
 def test_processors_that_are_not_there_are_refused_before_anything_is_started() -> None:
     with Path(FILE).open("a") as file:
         file.write("pin: {brokers: [0, 4000]}\n")
