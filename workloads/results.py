@@ -198,10 +198,8 @@ class ResultsFolder:
             raise UserError(f"{self.manifest_path} cannot be read: {error.strerror}") from error
         except ValueError as error:
             raise UserError(f"{self.manifest_path} is damaged: {error}") from error
-        if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
-            raise UserError(f"{self.manifest_path} was written by another version of brokerlab; name a new folder")
-        if missing := sorted(_MANIFEST_KEYS - found.keys()):
-            raise UserError(f"{self.manifest_path} is damaged: it lacks {', '.join(missing)}")
+        if fault := manifest_fault(found):
+            raise UserError(f"{self.manifest_path} {fault}; name a new folder")
         return found
 
     def manifest_to_go_on_with(self) -> dict[str, Any] | None:
@@ -283,6 +281,14 @@ class ResultsFolder:
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
         with _replacing(folder / name) as temporary:
             pq.write_table(table, temporary, compression="zstd")
+
+
+def manifest_fault(found: object) -> str:
+    """Why what a manifest.json holds is not what this version writes; empty where it is."""
+    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
+        return "was written by another version of brokerlab"
+    missing = sorted(_MANIFEST_KEYS - found.keys())
+    return f"is damaged: it lacks {', '.join(missing)}" if missing else ""
 
 
 def file_name(trial_id: str) -> str:
