@@ -46,6 +46,7 @@ def _analyse(options: argparse.Namespace) -> None:
     from analysis.session import spark_session
     from analysis.summary import as_text
 
+    about = publish.manifest(place) if isinstance(place, Path) else None
     out = publish.out_folder(place, options.out)
     with publish.work_folder(out) as work:
         say("starting Spark")
@@ -53,7 +54,7 @@ def _analyse(options: argparse.Namespace) -> None:
             if isinstance(place, str):
                 with pipeline.spark_errors():
                     check_elsewhere(spark, place)
-            about = publish.manifest(place, spark)
+                about = publish.manifest(place, spark)
             found = pipeline.findings(spark, place, say)
         say("figures")
         figures = publish.draw(found)

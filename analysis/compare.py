@@ -52,6 +52,8 @@ def _compare(options: argparse.Namespace) -> None:
     from analysis import publish
     from analysis.session import spark_session
 
+    for folder in folders:
+        publish.manifest(folder)  # refused now, and not when Spark has started
     called = names(folders, options.paper)
     out: Path = options.out or folders[-1].resolve().parent / f"compare-{called[0]}-{called[1]}"
     with (

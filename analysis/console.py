@@ -32,10 +32,10 @@ def ended(work: Callable[[], None], debug: bool) -> int:
     except AnalysisError as error:
         if debug:
             raise
-        print(f"analysis: {error}", file=sys.stderr)
+        print(f"brokerlab: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("analysis: interrupted; what was there before is unchanged", file=sys.stderr)
+        print("brokerlab: interrupted; what was there before is unchanged", file=sys.stderr)
         return _INTERRUPTED
     return 0
 

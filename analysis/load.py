@@ -72,7 +72,18 @@ def check(folder: Path) -> int:
             rows = _read_identities(path, schema, _IDENTITY if kind == results.TRIALS else ())
             identities += [(path.name, row) for row in rows]
     check_identities(identities)
+    _require_whole_trials(folder, found)
     return sum(path.stat().st_size for files in found.values() for path in files)
+
+
+def _require_whole_trials(folder: Path, found: dict[str, list[Path]]) -> None:
+    """Every trial has a file of its name in each folder; without one its numbers would be left out in silence."""
+    for kind in (results.REQUESTS, results.LATENCY):
+        missing = {path.name for path in found[results.TRIALS]} - {path.name for path in found[kind]}
+        if missing:
+            raise InputError(
+                f"{folder / kind / min(missing)} is missing: a run with --out {folder} does the trial again"
+            )
 
 
 def check_elsewhere(spark: SparkSession, address: str) -> None:
@@ -115,7 +126,10 @@ def _read_identities(path: Path, expected: pa.Schema, columns: Sequence[str]) ->
             return rows
     except (pa.ArrowException, OSError) as error:
         reason = str(error).split("\n", 1)[0]
-        raise InputError(f"{path} is no whole Parquet file: run that trial again ({reason})") from error
+        folder = path.parent
+        first = "remove it, and " if folder.name == results.TRIALS else ""  # a run looks there for what is done
+        mend = f"{first}a run with --out {folder.parent} does the trial again"
+        raise InputError(f"{path} is no whole Parquet file: {mend} ({reason})") from error
 
 
 def _check_schema(path: Path, file: pq.ParquetFile, expected: pa.Schema) -> None:

@@ -85,17 +85,17 @@ def made(folder: Path) -> Path:
 
 
 def manifest(place: Place, spark: SparkSession | None = None) -> dict[str, Any] | None:
-    """What the run says of itself, or None; shown as it is. Raises InputError where it is no JSON object."""
+    """What the run says of itself, or None; shown as it is. Raises InputError where it is no run's."""
     path = place / results.MANIFEST if isinstance(place, Path) else f"{place}/{results.MANIFEST}"
     text = load.text(path, spark)
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        found: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path} is not a JSON object")
+    if fault := results.manifest_fault(found):
+        raise InputError(f"{path} {fault}")
     return found
 
 

@@ -229,6 +229,14 @@ def write(folder: Path, trials: Iterable[MadeTrial]) -> Path:
     return folder
 
 
+def manifest(**changed: Any) -> dict[str, Any]:
+    """What a run says of itself, as far as it is read back."""
+    return {
+        "schema_version": results.SCHEMA_VERSION, "spec_hash": SPEC_HASH, "profile": "made", "started": "",
+        "ended": None, "planned": [], "sizes": {}, **changed,
+    }  # fmt: skip
+
+
 def calibrations(tries: int, spread: float = 1.0) -> list[MadeTrial]:
     """The two calibration trials of every block, the second slower by `spread`."""
     return [

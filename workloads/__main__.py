@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"brokerlab: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would be a traceback
         if options.debug:
             raise
         print("brokerlab: interrupted", file=sys.stderr)

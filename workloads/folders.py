@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from workloads.errors import UserError
-from workloads.results import ResultsFolder
+from workloads.results import LOCK, ResultsFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from workloads.plan import Plan
 
 LATEST: Final = "latest"
-LOCK: Final = ".lock"
 
 
 class FolderInUse(UserError):
@@ -26,11 +25,13 @@ class FolderInUse(UserError):
 
 
 def choose(parent: Path, plan: Plan) -> Path:
-    """The newest numbered folder of this plan if its run was interrupted, else the next number."""
+    """The newest numbered folder of this plan if its run was interrupted, else the next number.
+
+    Raises `UserError` where the newest holds something and no manifest."""
     number = _newest_number(parent, plan.name)
     if number:
         newest = parent / f"{plan.name}-{number}"
-        manifest = ResultsFolder(newest).read_manifest()
+        manifest = ResultsFolder(newest).manifest_to_go_on_with()
         if manifest is None or (manifest["spec_hash"] == plan.spec_hash and manifest["ended"] is None):
             return newest
     return parent / f"{plan.name}-{number + 1}"
@@ -51,7 +52,7 @@ def _newest_number(parent: Path, name: str) -> int:
 
 
 class RunFolder:
-    """A results folder while a run owns it."""
+    """A results folder while a run owns it. Nothing is put where something lies that is not a run's."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,6 +62,7 @@ class RunFolder:
     def __enter__(self) -> Self:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self.results.manifest_to_go_on_with()
             self._lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise UserError(f"{self.path} cannot be a results folder: {error.strerror}") from error

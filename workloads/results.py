@@ -23,6 +23,8 @@ SCHEMA_VERSION = 2
 _MANIFEST_KEYS = frozenset({"spec_hash", "profile", "started", "ended", "planned", "sizes"})  # what is read back
 TRIALS, REQUESTS, LATENCY = "trials", "requests", "latency"
 MANIFEST = "manifest.json"
+LOCK = ".lock"  # held by the run that writes here
+_NAMES_SHOWN_MAX = 3
 
 # A histogram bucket holds values whose first 11 bits agree, so a value is known to better than one part in 1,024:
 # three digits. Indices are stable, so histograms of any two processes add up bucket by bucket.
@@ -190,22 +192,46 @@ class ResultsFolder:
         """The manifest, or None where no run has written one. Raises `UserError` where it is not one of ours."""
         try:
             found: dict[str, Any] = json.loads(self.manifest_path.read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise UserError(f"{self.manifest_path} cannot be read: {error.strerror}") from error
         except ValueError as error:
             raise UserError(f"{self.manifest_path} is damaged: {error}") from error
-        if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
-            raise UserError(f"{self.manifest_path} was written by another version of brokerlab; name a new folder")
-        if missing := sorted(_MANIFEST_KEYS - found.keys()):
-            raise UserError(f"{self.manifest_path} is damaged: it lacks {', '.join(missing)}")
+        if fault := manifest_fault(found):
+            raise UserError(f"{self.manifest_path} {fault}; name a new folder")
         return found
+
+    def manifest_to_go_on_with(self) -> dict[str, Any] | None:
+        """As `read_manifest`; None only where a run may begin: what else lies in a folder is not ours to write over.
+
+        Raises `UserError` where something lies there and no manifest says that a run of ours put it there.
+        """
+        found = self.read_manifest()
+        if found is None and (names := self._names()):
+            shown = ", ".join(names[:_NAMES_SHOWN_MAX]) + (", ..." if len(names) > _NAMES_SHOWN_MAX else "")
+            raise UserError(
+                f"{self.path} is not empty ({shown}) and has no {MANIFEST}, so it is no run's folder: name a new one "
+                f"with --out, or put the run's {MANIFEST} back"
+            )
+        return found
+
+    def _names(self) -> list[str]:
+        """What lies in the folder, but for what a run leaves that was killed before its manifest was there."""
+        unfinished = _replacing.pattern(self.manifest_path)
+        found = (path for path in self.path.glob("*") if path.name != LOCK and not path.match(unfinished))
+        return sorted(path.name for path in found)
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomically(self.manifest_path, json.dumps(manifest, indent=2, sort_keys=True).encode() + b"\n")
 
     def finished_trials(self) -> dict[str, tuple[str, str]]:
-        """Trial id -> (verdict, reason), of every trial whose row is on disk. Raises `UserError` for a damaged one."""
+        """Trial id -> (verdict, reason), of every trial whose row is on disk. Raises `UserError` for a damaged row.
+
+        A trial that has its row and lacks its other records has failed: it is not finished, and the next run does it
+        again. Of these only the end of each file is read, so damage in the middle shows when they are analysed.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -215,9 +241,24 @@ class ResultsFolder:
                 rows = pq.read_table(path, columns=["trial_id", "verdict", "reason"]).to_pylist()
             except pa.ArrowException as error:
                 raise UserError(f"{path} is damaged; remove it, and the trial runs again ({error})") from error
+            lost = self._lost_beside(path.name)
             for row in rows:
-                found[row["trial_id"]] = (row["verdict"], row["reason"])
+                found[row["trial_id"]] = ("failed", lost) if lost else (row["verdict"], row["reason"])
         return found
+
+    def _lost_beside(self, name: str) -> str:
+        """Which records of a trial are not there beside its row, and what to do; empty where all are."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for kind in (REQUESTS, LATENCY):
+            path = self.path / kind / name
+            try:
+                pq.read_metadata(path)
+            except (pa.ArrowException, OSError):
+                how = "damaged" if path.exists() else "missing"
+                return f"{path} is {how}; a run with --out {self.path} does the trial again"
+        return ""
 
     def write_trial(
         self,
@@ -242,6 +283,14 @@ class ResultsFolder:
             pq.write_table(table, temporary, compression="zstd")
 
 
+def manifest_fault(found: object) -> str:
+    """Why what a manifest.json holds is not what this version writes; empty where it is."""
+    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
+        return "was written by another version of brokerlab"
+    missing = sorted(_MANIFEST_KEYS - found.keys())
+    return f"is damaged: it lacks {', '.join(missing)}" if missing else ""
+
+
 def file_name(trial_id: str) -> str:
     """The file of a trial in each folder; the id's own characters as far as a file system takes them."""
     return "".join(c if c.isalnum() or c in "=.,_-" else "__" for c in trial_id) + ".parquet"
@@ -259,6 +308,11 @@ class _replacing:  # noqa: N801 - reads as a verb at its uses
         self._path = path
         # Not ending in .parquet and hidden, so that no reader of the folder takes it for a record.
         self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+    @staticmethod
+    def pattern(path: Path) -> str:
+        """What the temporary names of a path look like, whichever process chose them."""
+        return f".{path.name}.*.tmp"
 
     def __enter__(self) -> Path:
         return self._temporary

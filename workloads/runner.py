@@ -111,7 +111,7 @@ class Run:
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
 
     def _opened_manifest(self) -> dict[str, Any]:
-        found = self._results.read_manifest()
+        found = self._results.manifest_to_go_on_with()
         if found is None:
             return new_manifest(self._plan)
         if found["spec_hash"] != self._plan.spec_hash:

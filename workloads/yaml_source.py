@@ -8,6 +8,7 @@ documents, deep nesting, and files that are too large to have been written by ha
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,8 @@ class Entry:
 def read_file(path: Path) -> Node:
     """The file's one document; raises SpecError for whatever keeps it from being read."""
     try:
+        if not stat.S_ISREG(mode := path.stat().st_mode) and not stat.S_ISDIR(mode):
+            raise SpecError(str(path), None, None, "cannot be read: it is no regular file")  # a pipe may never end
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

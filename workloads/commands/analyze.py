@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +35,10 @@ def analyze(folder: Path) -> int:
 
 
 def start_analysis(module: str, *arguments: str, out: Path | None = None, master: str | None = None) -> int:
-    """Run one of the analysis's commands with the Java that was found; it ends when this process does."""
+    """Run one of the analysis's commands with the Java that was found; it ends when this process does.
+
+    Raises KeyboardInterrupt when it was interrupted and has ended."""
+    from workloads.interruption import wait_until_told
     from workloads.java import find_java
     from workloads.processes import tethered
 
@@ -46,4 +48,4 @@ def start_analysis(module: str, *arguments: str, out: Path | None = None, master
     if master is not None:
         command += ["--master", master]
     environment = {**os.environ, "JAVA_HOME": str(find_java().home)}
-    return subprocess.run(tethered(command), env=environment, check=False).returncode
+    return wait_until_told(tethered(command), environment)

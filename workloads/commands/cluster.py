@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from workloads.commands.numbers import whole
 from workloads.settings import Architecture, ClusterSettings
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="up|status|down", required=True)
     up = actions.add_parser("up", help="start a cluster, and return when it serves")
     up.add_argument("--architecture", metavar="A", help="by its name in the file; default: the file's first")
-    up.add_argument("--brokers", type=_brokers, metavar="N", help="default: as the file's `cluster` says, or 3")
+    up.add_argument(
+        "--brokers", type=whole(1, BROKERS_MAX), metavar="N", help="default: as the file's `cluster` says, or 3"
+    )
     up.add_argument("--file", type=Path, help=f"default: {SPEC} where there is one")
     status = actions.add_parser("status", help="what runs: addresses, processes, architecture")
     down = actions.add_parser("down", help="end the cluster; its data stays")
@@ -126,9 +129,3 @@ def _lines(state: ClusterState) -> list[str]:
         f"data          {state.data}",
         f"logs          {state.logs}",
     ]
-
-
-def _brokers(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= BROKERS_MAX:
-        raise argparse.ArgumentTypeError(f"it must be a whole number from 1 to {BROKERS_MAX}, not {text!r}")
-    return int(text)

@@ -8,8 +8,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from workloads.commands import matrix
 
 if TYPE_CHECKING:
     from workloads.estimate import Estimate
@@ -18,17 +19,12 @@ if TYPE_CHECKING:
 CELLS_SHOWN_MAX = 100  # --json has all
 BLOCKS_SHOWN_MAX = 10
 
-EXAMPLE = "example: brokerlab plan --profile paper --only architecture=dsbs --only mode=split"
+EXAMPLE = "example: brokerlab plan --profile paper --only architecture=dsbs mode=split"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    parser.add_argument("file", nargs="?", type=Path, default=Path("experiments.yaml"), help="default: %(default)s")
-    parser.add_argument("--profile", default="steady", help="one of the file's profiles; default: %(default)s")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="KEY=VALUE", help="a part of the plan; may be repeated"
-    )
-    parser.add_argument("--messages", type=_count, metavar="N", help="messages of each trial, in place of the file's")
+    matrix.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the same as data")
 
 
@@ -38,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
     from workloads.plan import resolve
     from workloads.spec import load
 
-    plan = resolve(load(args.file), args.profile, args.only, args.messages)
+    file, only = matrix.file_and_only(args)
+    plan = resolve(load(file), args.profile, only, args.messages)
     expected = estimate(plan)
     free_bytes = shutil.disk_usage(".").free
     if args.json:
@@ -148,16 +145,6 @@ def _order(block: Block) -> str:
 
 def _measured(trials: Sequence[Trial]) -> int:
     return sum(trial.kind == "measured" for trial in trials)
-
-
-def _count(text: str) -> int:
-    from workloads.keys import PROFILE
-
-    try:
-        found: int = PROFILE["messages"].kind.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    return found
 
 
 def _counted(count: int, noun: str) -> str:

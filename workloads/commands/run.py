@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from workloads.commands import matrix
 from workloads.errors import PlanError, UserError
 from workloads.folders import RunFolder, choose, newest
 
@@ -17,18 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from workloads.plan import Plan, Trial
-    from workloads.runner import Run, Summary
+    from workloads.runner import Summary
 
 RESULTS: Final = Path("results")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", nargs="?", type=Path, default=Path("experiments.yaml"), help="default: experiments.yaml"
-    )
-    parser.add_argument("--profile", default="steady", help="which of the file's profiles (default: steady)")
-    parser.add_argument("--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="only these trials")
-    parser.add_argument("--messages", type=int, help="messages of each trial, in place of the profile's length")
+    matrix.add_arguments(parser)
     parser.add_argument(
         "--tries",
         metavar="N",
@@ -50,11 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from workloads.commands.analyze import analyze
     from workloads.estimate import check_disk, estimate
+    from workloads.interruption import run_until_told
     from workloads.pinning import check
     from workloads.progress import duration
+    from workloads.results import ResultsFolder
     from workloads.topology.choice import refuse_unavailable
 
     plan, out = _asked_for(options)
+    ResultsFolder(out).manifest_to_go_on_with()
     expected = estimate(plan)
     check_disk(expected, shutil.disk_usage(_existing(out)).free)
     check(plan.pin)
@@ -64,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.dry_run:
         return _show_order(plan, out)
-    asyncio.run(refuse_unavailable([leg.cluster for block in plan.blocks for leg in block.legs], plan.hosts))
+    run_until_told(refuse_unavailable([leg.cluster for block in plan.blocks for leg in block.legs], plan.hosts))
     with RunFolder(out) as folder:
         if options.out is None:
             folder.be_latest()
@@ -81,10 +78,11 @@ def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
     from workloads.results import ResultsFolder
     from workloads.spec import load
 
-    spec = load(options.file)
+    file, only = matrix.file_and_only(options)
+    spec = load(file)
     asked = options.tries or ""
     tries = _whole(asked.removeprefix("+")) if asked else None
-    plan = resolve(spec, options.profile, options.only, options.messages, tries)
+    plan = resolve(spec, options.profile, only, options.messages, tries)
     if tries is None or not asked.startswith("+"):
         return plan, options.out or choose(RESULTS, plan)
     out = options.out or newest(RESULTS, plan.name)
@@ -92,7 +90,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
     if manifest is None:
         raise UserError(f"{out} holds no run to add tries to")
     before = manifest.get("tries", resolve(spec, options.profile).tries)
-    return resolve(spec, options.profile, options.only, options.messages, before + tries), out
+    return resolve(spec, options.profile, only, options.messages, before + tries), out
 
 
 def _whole(text: str) -> int:
@@ -127,20 +125,11 @@ def _order_line(trial: Trial, done: Collection[str]) -> str:
 
 
 def _run(plan: Plan, folder: RunFolder) -> Summary:
+    from workloads.interruption import run_until_told
     from workloads.progress import progress_for
     from workloads.runner import Run
 
-    return asyncio.run(_until_told(Run(plan, folder.results, progress_for())))
-
-
-async def _until_told(run: Run) -> Summary:
-    """Run; SIGTERM ends it in the same orderly way as Ctrl-C."""
-    work = asyncio.create_task(run.run())
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
-    try:
-        return await work
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    return run_until_told(Run(plan, folder.results, progress_for()).run())
 
 
 def _report(summary: Summary, folder: Path) -> int:
@@ -154,7 +143,8 @@ def _existing(path: Path) -> Path:
     """The nearest folder above that exists, whose disk the results will be on."""
     for folder in (path, *path.absolute().parents):
         if folder.is_dir():
-            if not os.access(folder, os.W_OK):
+            # Where there is no disk at all, as below /proc, there is nothing to write to, whatever the permissions.
+            if not os.access(folder, os.W_OK) or shutil.disk_usage(folder).total == 0:
                 raise PlanError(f"{folder} cannot be written to; name another folder with --out")
             return folder
     raise PlanError(f"{path}: no such folder, nor any above it")

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from workloads.commands.numbers import whole
+
 if TYPE_CHECKING:
     from workloads.scale import Row, Size
 
@@ -14,6 +16,7 @@ TOPICS: Final = (1, 10, 100, 1000)
 GROUPS: Final = (1, 10, 100, 1000)
 FIXED: Final = (5, 10, 10)  # what does not vary
 BROKERS_MAX: Final = 2000
+SEED_MAX: Final = 2**63 - 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--brokers", type=_sizes, default=BROKERS, metavar="N,...", help="default: 3 to 1,000")
     parser.add_argument("--out", type=Path, default=Path("results/scale"), help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=whole(0, SEED_MAX), default=1)
 
 
 def run(options: argparse.Namespace) -> int:
     from workloads.scale import AXES, Size, by_rule, plot, simulated, write_csv
 
+    _require_writable(options.out)
     fixed = Size(*FIXED)
     values = {"brokers": options.brokers, "topics": TOPICS, "groups": GROUPS}
     sizes = list(dict.fromkeys(fixed._replace(**{axis: value}) for axis in AXES for value in values[axis]))
@@ -40,12 +44,24 @@ def run(options: argparse.Namespace) -> int:
     for row in simulated(sizes, options.seed):
         rows.append(row)
         _show(row, next(ruled for ruled in rows if _size(ruled) == _size(row) and ruled.change == row.change))
-    options.out.mkdir(parents=True, exist_ok=True)
     write_csv(rows, options.out / "scale.csv")
     for axis in AXES:
         plot(rows, axis, fixed, options.out / f"scale-{axis}.png")
     print(f"\nwritten to {options.out}: scale.csv and a plot for each of {', '.join(AXES)}")
     return 0
+
+
+def _require_writable(folder: Path) -> None:
+    """Now, and not when all is counted. Raises `UserError`."""
+    from tempfile import TemporaryFile
+
+    from workloads.errors import UserError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written to: {error.strerror}; name another folder with --out") from error
 
 
 def _head() -> None:

@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from workloads.commands.numbers import whole
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+BROKERS_MAX: Final = 32  # of a playground
 EXIT_UNSUPPORTED: Final = 2
 
 
@@ -20,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "example: brokerlab cluster up --architecture dsbs && brokerlab tables --broker 2\n\n"
         "Brokers whose tables have the same hash hold the same tables. Offsets are of the groups that broker N serves."
     )
-    parser.add_argument("--broker", type=int, required=True, metavar="N", help="which broker, counted from 1")
+    parser.add_argument(
+        "--broker", type=whole(1, BROKERS_MAX), required=True, metavar="N", help="which broker, counted from 1"
+    )
     parser.add_argument("--dir", type=Path, default=Path(), help="whose playground; default: the current directory")
     parser.add_argument("--json", action="store_true", help="the same as data")
 

@@ -7,13 +7,17 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+from workloads.commands.numbers import whole
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from workloads.console.connection import Cluster
     from workloads.console.topics import Description, TopicRow
 
-INT32_MAX: Final = 2**31 - 1
+# What the client library asks a cluster for at most; a cluster may take less.
+PARTITIONS_MAX: Final = 100_000
+REPLICATION_FACTOR_MAX: Final = 10_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="create|list|describe|delete", required=True)
     create = actions.add_parser("create", help="make a topic; returns when every broker knows it")
     create.add_argument("topic")
-    create.add_argument("--partitions", type=_positive, metavar="N", help="default: the cluster's")
-    create.add_argument("--replication-factor", type=_positive, metavar="N", help="default: the cluster's")
+    create.add_argument("--partitions", type=whole(1, PARTITIONS_MAX), metavar="N", help="default: the cluster's")
+    create.add_argument(
+        "--replication-factor", type=whole(1, REPLICATION_FACTOR_MAX), metavar="N", help="default: the cluster's"
+    )
     create.add_argument(
         "--config", type=_pair, action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
     )
@@ -102,12 +108,6 @@ def _table(rows: Sequence[Sequence[object]]) -> None:
     widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= INT32_MAX:
-        raise argparse.ArgumentTypeError(f"it must be a whole number from 1 to {INT32_MAX:,}, not {text!r}")
-    return int(text)
 
 
 def _pair(text: str) -> tuple[str, str]:

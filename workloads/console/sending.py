@@ -5,25 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-from workloads.console.connection import ClusterRefused
+from workloads.console.connection import ClusterRefused, said
 from workloads.errors import BrokerlabError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import Message
 
     from workloads.console.connection import Cluster
 
 DELIVER_WITHIN_MS: Final = 30_000
 LINGER_MS: Final = 5
 POLL_S: Final = 0.1
+MESSAGE_BYTES_MAX: Final = 1_000_000  # with key, headers and what the format adds; the client library's own default
 
 
 class NoKey(BrokerlabError):
     """A line lacks the separator behind its key; the lines before it are sent."""
+
+
+class LineRefused(BrokerlabError):
+    """The client library does not take a line; the lines before it are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +52,13 @@ class Sender:
             "compression.type": settings.compression,
             "linger.ms": LINGER_MS,
             "message.timeout.ms": DELIVER_WITHIN_MS,
+            "message.max.bytes": MESSAGE_BYTES_MAX,
             "delivery.report.only.error": True,
         })  # fmt: skip
         self._kafka = Producer(config)
 
     def send(self, lines: Iterable[bytes]) -> None:
-        """Send each line, and return when all are acknowledged. Raises `ClusterRefused`, `NoKey`."""
+        """Send each line, and return when all are acknowledged. Raises `ClusterRefused`, `NoKey`, `LineRefused`."""
         try:
             for line in lines:
                 self._hand_over(line.removesuffix(b"\n"))
@@ -75,6 +81,8 @@ class Sender:
                 self._kafka.produce(self._topic, on_delivery=self._on_failure, **message)
             except BufferError:  # as much as the library keeps is on its way
                 self._kafka.poll(POLL_S)
+            except KafkaException as error:
+                raise LineRefused(_refusal(self._handed_over + 1, len(line), error)) from error
             else:
                 self._handed_over += 1
                 return
@@ -89,3 +97,10 @@ class Sender:
             raise ClusterRefused(
                 f"{self._failed} of {self._handed_over} messages were not acknowledged: {self._first_failure}"
             )
+
+
+def _refusal(number: int, size: int, error: KafkaException) -> str:
+    allowed = ""
+    if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        allowed = f"; a message has at most {MESSAGE_BYTES_MAX:,} bytes, with its key and headers"
+    return f"line {number} of {size:,} bytes was not sent: {said(error)}{allowed}"

@@ -30,11 +30,20 @@ BROKER_DECIDES: Final = -1
 KNOWN_WITHIN_S: Final = 5.0
 KNOWN_POLL_S: Final = 0.02
 
+# What asking for something else mends.
+_WRONGLY_ASKED: Final = frozenset(
+    {KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.INVALID_CONFIG}
+)
+
 _Change = Callable[[AdminClient], "Future[None]"]
 
 
 class TopicExists(UserError):
     """There is one of that name already."""
+
+
+class WronglyAsked(UserError):
+    """No broker made the topic, because of what it was to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,8 @@ class Description:
 
 
 def create(cluster: Cluster, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-    """Make a topic, and return when every broker knows it. Raises `TopicExists`, `ClusterRefused`, `NoAnswer`."""
+    """Make a topic, and return when every broker knows it. Raises `TopicExists`, `WronglyAsked`,
+    `ClusterRefused`, `NoAnswer`."""
     check_name(name)
     topic = NewTopic(name, partitions, replication_factor, config=dict(config))
     brokers = cluster.brokers()
@@ -132,14 +142,18 @@ def _one(futures: Mapping[str, Future[None]]) -> Future[None]:
 
 
 def _asked_of_each(brokers: Mapping[int, Cluster], change: _Change, nothing_to_do: int) -> bool:
-    """Whether any broker took the change. Raises `ClusterRefused` where one neither did nor had nothing to do."""
+    """Whether any broker took the change. Raises `ClusterRefused` where one neither did nor had nothing to do, and
+    `WronglyAsked` where another change is needed and nothing is done yet."""
     took: list[int] = []
     for number, broker in brokers.items():
         admin = broker.admin()  # which must live until its answer is there
         try:
             change(admin).result(ANSWER_WITHIN_S)
         except KafkaException as error:
-            if error.args[0].code() != nothing_to_do:
+            code = error.args[0].code()
+            if code in _WRONGLY_ASKED and not took:
+                raise WronglyAsked(f"broker {number}: {said(error)}") from error
+            if code != nothing_to_do:
                 raise ClusterRefused(f"broker {number}{_so_far(took)}: {said(error)}") from error
         except TimeoutError:
             raise NoAnswer(f"broker {number}{_so_far(took)}: no answer within {ANSWER_WITHIN_S:.0f} s") from None

@@ -68,6 +68,13 @@ def test_wrong_input_is_one_line_and_exit_code_2_before_spark_starts(folder: Pat
         assert words in ended.stderr
 
 
+def test_a_manifest_that_is_no_runs_is_refused_before_spark_starts(folder: Path) -> None:
+    (folder / "manifest.json").write_text("{}")
+    ended = analysed(folder, JAVA_HOME="/nonexistent")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith(f"brokerlab: {folder}/manifest.json was written by another version of brokerlab")
+
+
 def test_records_elsewhere_need_a_folder_for_what_is_written() -> None:
     ended = analysed("hdfs://nowhere/run", JAVA_HOME="/nonexistent")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
@@ -90,7 +97,7 @@ def test_java_that_does_not_start_is_exit_code_1_with_its_last_words(folder: Pat
     ended = subprocess.run(
         command(folder, warnings="ignore"), capture_output=True, text=True, env=environment, check=False
     )
-    assert (ended.returncode, ended.stderr) == (1, "analysis: Spark did not start: out of luck\n")
+    assert (ended.returncode, ended.stderr) == (1, "brokerlab: Spark did not start: out of luck\n")
     assert outputs(folder) == {}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 
 from tests import made_records
 from tests.made_records import MadeTrial
+from workloads.results import ResultsFolder
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
 
@@ -40,7 +40,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 def test_two_runs_are_compared_rate_by_rate_and_verdict_by_verdict(tmp_path: Path) -> None:
     first, second = run(tmp_path / "first", 0.5), run(tmp_path / "second", 2.0)
     for folder, cores in ((first, 2), (second, 8)):
-        (folder / "manifest.json").write_text(json.dumps({"machine": {"cores": cores}, "spec_hash": "same"}))
+        ResultsFolder(folder).write_manifest(made_records.manifest(machine={"cores": cores}))
     ended = compared(first, second)
     assert ended.returncode == 0
     assert ended.stderr == "warning: machines differ: cores 2 and 8\n"
@@ -60,7 +60,11 @@ def test_what_cannot_be_compared_is_one_line_before_spark_starts(tmp_path: Path)
     folder = run(tmp_path / "a", 0.5)
     for arguments in ((folder,), (folder, folder, folder), ("--paper", folder, folder)):
         ended = compared(*arguments, JAVA_HOME="/nonexistent")
-        assert (ended.returncode, ended.stderr) == (2, "analysis: name two results folders, or one and --paper\n")
+        assert (ended.returncode, ended.stderr) == (2, "brokerlab: name two results folders, or one and --paper\n")
     ended = compared(folder, tmp_path / "nowhere", JAVA_HOME="/nonexistent")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert "no such folder" in ended.stderr
+    (folder / "manifest.json").write_text("{}")
+    ended = compared("--paper", folder, JAVA_HOME="/nonexistent")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith(f"brokerlab: {folder}/manifest.json was written by another version")

@@ -52,7 +52,7 @@ def test_list_and_describe_say_the_same_as_data(shell: Shell, topic: str) -> Non
 def test_configuration_reaches_the_cluster_and_is_described(shell: Shell) -> None:
     shell.says("topic", "create", "configured", "--config", "fetch_records_max=7")
     assert json.loads(shell.says("topic", "describe", "configured", "--json"))["config"] == {"fetch_records_max": "7"}
-    wrong = shell.refused("topic", "create", "wrong", "--config", "fetch_record_max=7", code=1)
+    wrong = shell.refused("topic", "create", "wrong", "--config", "fetch_record_max=7")
     assert "did you mean 'fetch_records_max'?" in wrong
 
 
@@ -78,6 +78,18 @@ def test_a_last_line_without_its_end_and_an_empty_line_are_messages(shell: Shell
 def test_a_line_without_its_key_is_named_and_the_lines_before_it_are_sent(shell: Shell, topic: str) -> None:
     assert "line 2 has no ':'" in shell.refused("produce", topic, "--key-separator", ":", stdin="k:1\n2\n", code=1)
     assert shell.says("consume", topic, "--from-beginning", "--max-messages", "1") == "1\n"
+
+
+def test_a_line_that_is_too_large_is_named_and_the_lines_before_it_are_sent(shell: Shell, topic: str) -> None:
+    refused = shell.refused("produce", topic, stdin=f"1\n{'x' * 3_000_000}\n3\n", code=1)
+    assert refused.startswith("brokerlab: line 2 of 3,000,000 bytes was not sent: ")
+    assert "at most 1,000,000 bytes" in refused
+    assert shell.says("consume", topic, "--from-beginning", "--timeout-s", "2") == "1\n"
+
+
+def test_a_topic_of_more_replicas_than_brokers_is_the_users_to_mend(shell: Shell) -> None:
+    assert "broker 1: " in shell.refused("topic", "create", "wide", "--replication-factor", "4")
+    assert "wide" not in shell.says("topic", "list")
 
 
 def test_a_group_goes_on_where_it_stopped(shell: Shell, topic: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tests import made_records
 from tests.integration.processes.running import alive, command_of, descendants, eventually
 from tests.integration.runs.short_runs import PLAN, command, ids, rows, run_command, spec_file, started
-from workloads.results import ResultsFolder
+from workloads.results import SCHEMA_VERSION, ResultsFolder
 
 
 def interrupted(words: list[str], number: signal.Signals) -> tuple[int, str, str]:
@@ -33,6 +34,50 @@ def interrupted(words: list[str], number: signal.Signals) -> tuple[int, str, str
     finally:
         run.kill()
     return run.returncode, "".join(said) + rest, errors
+
+
+def hail(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Ctrl-C again and again until a process has ended; its exit code and what it said."""
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.005)
+    said, errors = process.communicate(timeout=30)
+    return process.returncode, said, errors
+
+
+def test_ctrl_c_again_and_again_ends_a_run_as_one_does(tmp_path: Path) -> None:
+    run = started(run_command(spec_file(tmp_path), tmp_path / "results"))
+    try:
+        eventually(lambda: len(descendants(run.pid)) >= 5, "three brokers, a producer and a consumer are there")
+        children = descendants(run.pid)
+        code, _, errors = hail(run)
+        assert (code, errors) == (130, "brokerlab: interrupted\n")
+        eventually(lambda: not [pid for pid in children if alive(pid)], "its processes are gone")
+        assert not (tmp_path / "results" / "work").exists()
+    finally:
+        run.kill()
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("again", [False, True])
+def test_ctrl_c_ends_an_analysis_in_one_line_and_leaves_nothing(tmp_path: Path, again: bool) -> None:
+    folder = made_records.write(tmp_path / "run", [made_records.MadeTrial("static", rows=1)])
+    analysis = started(command("analyze", folder))
+    try:
+        eventually(lambda: java_below(analysis.pid), "Spark's Java is there")
+        children = descendants(analysis.pid)
+        if again:
+            code, _, errors = hail(analysis)
+        else:
+            analysis.send_signal(signal.SIGINT)
+            _, errors = analysis.communicate(timeout=30)
+            code = analysis.returncode
+        assert (code, errors) == (130, "brokerlab: interrupted\n")
+        eventually(lambda: not [pid for pid in children if alive(pid)], "its processes are gone")
+        assert sorted(path.name for path in folder.iterdir()) == ["latency", "requests", "trials"]
+    finally:
+        analysis.kill()
 
 
 def test_a_run_that_is_ended_in_any_way_leaves_nothing_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -73,8 +118,8 @@ def test_a_run_that_is_ended_in_any_way_leaves_nothing_and_goes_on_where_it_stop
 def test_an_analysis_and_its_spark_die_with_a_runner_that_is_killed(tmp_path: Path) -> None:
     made_records.write(tmp_path, [made_records.MadeTrial("static", rows=1)])
     ResultsFolder(tmp_path).write_manifest({
-        "schema_version": 1, "spec_hash": made_records.SPEC_HASH, "profile": "x", "started": "", "ended": None,
-        "planned": [], "sizes": {},
+        "schema_version": SCHEMA_VERSION, "spec_hash": made_records.SPEC_HASH, "profile": "x", "started": "",
+        "ended": None, "planned": [], "sizes": {},
     })  # fmt: skip
     run = started(command("analyze", tmp_path))
     try:

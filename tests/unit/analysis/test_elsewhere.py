@@ -42,8 +42,9 @@ def test_good_records_are_read_as_from_a_folder(spark: SparkSession, folder: Pat
 
 def test_manifest_is_read_and_may_be_missing(spark: SparkSession, folder: Path) -> None:
     assert publish.manifest(ADDRESS, spark) is None
-    (folder / "manifest.json").write_text('{"seed": 2017}')
-    assert publish.manifest(ADDRESS, spark) == {"seed": 2017}
+    written = made_records.manifest(seed=2017)
+    results.ResultsFolder(folder).write_manifest(written)
+    assert publish.manifest(ADDRESS, spark) == written
 
 
 def test_empty_address_and_missing_latencies(spark: SparkSession, folder: Path) -> None:

@@ -62,11 +62,20 @@ def test_trials_without_requests_are_refused(folder: Path) -> None:
     refused(folder, "no raw records", "requests")
 
 
-@pytest.mark.parametrize("kind", ["trials", "requests", "latency"])
-def test_truncated_file_is_named(folder: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "first"), [("trials", "remove it, and "), ("requests", "file: "), ("latency", "file: ")]
+)
+def test_truncated_file_is_named_with_what_mends_it(folder: Path, kind: str, first: str) -> None:
     path = folder / kind / trial_file(folder).name
     path.write_bytes(path.read_bytes()[:-20])
-    refused(folder, str(path), "no whole Parquet file")
+    refused(folder, str(path), "no whole Parquet file", f"{first}a run with --out {folder} does the trial again")
+
+
+@pytest.mark.parametrize("kind", ["requests", "latency"])
+def test_missing_file_of_a_trial_is_named_with_what_mends_it(folder: Path, kind: str) -> None:
+    path = folder / kind / trial_file(folder).name
+    path.unlink()
+    refused(folder, f"{path} is missing: a run with --out {folder} does the trial again")
 
 
 def test_damaged_rows_are_named(folder: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +13,7 @@ from analysis import publish, report, summary, tables
 from analysis.charts import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
+from tests import made_records
 
 pytestmark = pytest.mark.java
 HOSTILE = "<script>alert('x')</script>&\"'"
@@ -79,9 +81,11 @@ def test_manifest_is_told_fact_by_fact(found: Findings) -> None:
 def test_missing_manifest_is_said_and_a_broken_one_refused(found: Findings, tmp_path: Path) -> None:
     assert "no manifest.json" in page(found, None)
     assert publish.manifest(tmp_path) is None
-    (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(InputError, match="is not JSON"):
-        publish.manifest(tmp_path)
+    other = json.dumps(made_records.manifest(schema_version=99))
+    for content, fault in (("{", "is not JSON"), ("{}", "another version"), ("[]", "another"), (other, "another")):
+        (tmp_path / "manifest.json").write_text(content)
+        with pytest.raises(InputError, match=f"manifest.json .*{fault}"):
+            publish.manifest(tmp_path)
 
 
 def test_summary_tells_what_is_not_valid_and_why(found: Findings) -> None:

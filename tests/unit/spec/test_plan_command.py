@@ -100,12 +100,38 @@ def test_on_a_terminal_the_table_is_drawn(capsys: pytest.CaptureFixture[str], mo
     assert "┃" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("count", ["0", "-1", "1e6", "many"])
+@pytest.mark.parametrize("count", ["0", "-1", "1e6", "many", "٣", " 5", "10_000_000_001"])
 def test_messages_must_be_a_whole_number(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run("--messages", count)
     assert caught.value.code == 2
-    assert "it must be a whole number from 1" in capsys.readouterr().err
+    assert (
+        f"it must be a whole number from 1 to 10,000,000,000, in plain digits; not {count!r}" in capsys.readouterr().err
+    )
+
+
+def test_parts_stand_behind_one_only_or_several(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for words in (["--only", "mode=split", "batch_size=20"], ["--only", "mode=split", "--only", "batch_size=20"]):
+        assert run(*words, "--json") == 0
+        said.append(json.loads(capsys.readouterr().out)["order"])
+    assert said[0] == said[1]
+    assert {trial["kind"] for leg in said[0] for trial in leg["trials"]} == {"measured", "calibration", "warmup"}
+
+
+def test_the_file_may_stand_behind_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / FILE).rename(tmp_path / "mine.yaml")
+    assert run("--json", "--only", "mode=split", "mine.yaml") == 0
+    assert json.loads(capsys.readouterr().out)["profile"] == "steady"
+
+
+@pytest.mark.parametrize("words", [["nowhere.yaml"], ["mode=split", "nowhere.yaml"], ["mode=split", "dsbs", "try=1"]])
+def test_a_word_that_is_no_part_is_refused_with_where_the_file_stands(words: list[str]) -> None:
+    message = "must be key=value, such as architecture=dsbs; if it is the file, write it before --only"
+    with pytest.raises(PlanError, match=f"--only (nowhere.yaml|dsbs): {message}"):
+        run("--only", *words)
+    with pytest.raises(PlanError, match=f"--only {FILE}: {message}"):
+        run(FILE, "--only", "mode=split", FILE)
 
 
 def test_a_missing_file_and_an_unknown_profile_are_the_users_to_mend() -> None:

@@ -149,6 +149,13 @@ def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path, name: str, reason
     assert (caught.value.line, caught.value.column) == (None, None)
 
 
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(SpecError, match=f"{path}: cannot be read: it is no regular file"):
+            read_file(path)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_says_so(tmp_path: Path) -> None:
     path = written(tmp_path, b"a: 1")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,6 +66,34 @@ def test_what_is_no_command_exits_with_2(arguments: list[str], capsys: pytest.Ca
     assert "brokerlab" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (["topic", "create", "x", "--partitions", "2000000"], "from 1 to 100,000, not '2000000'"),
+        (["topic", "create", "x", "--replication-factor", "0"], "from 1 to 10,000, not '0'"),
+        (["tables", "--broker", "x"], "from 1 to 32, not 'x'"),
+        (["tables", "--broker", "٣"], "from 1 to 32, not '٣'"),
+        (["cluster", "up", "--brokers", "33"], "from 1 to 32, not '33'"),
+        (["scale", "--seed", "9" * 5000], "from 0 to 9,223,372,036,854,775,807, not '999"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_with_what_is_allowed(
+    words: list[str], allowed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert f"it must be a whole number {allowed}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", ["/proc", "/proc/below"])
+def test_scale_counts_nothing_that_it_could_not_write(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", "--out", folder]) == 2
+    said, error = capsys.readouterr()
+    assert said == ""
+    assert error.startswith(f"brokerlab: {folder} cannot be written to: ")
+
+
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     """Let every command raise an error."""
@@ -79,6 +108,15 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     return fail
 
 
+@pytest.fixture
+def _own_signals() -> Iterator[None]:
+    """A command that was interrupted hears no more; these tests go on."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_own_signals")
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [

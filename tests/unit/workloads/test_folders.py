@@ -76,6 +76,21 @@ def test_a_folder_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
             pass
 
 
+def test_what_lies_in_a_folder_without_a_manifest_is_left_as_it_is(results: Path) -> None:
+    (results / "work").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"is not empty \(work\) and has no manifest\.json"), RunFolder(results):
+        pass
+    assert [path.name for path in results.iterdir()] == ["work"]
+
+
+def test_a_run_that_was_killed_before_its_manifest_was_there_is_gone_on_with(results: Path) -> None:
+    with RunFolder(results / "steady-1") as folder:
+        (folder.path / ".manifest.json.4711.tmp").write_text("{")
+    assert choose(results, PLAN) == results / "steady-1"
+    with RunFolder(results / "steady-1"):
+        pass
+
+
 def test_latest_points_to_the_newest_and_is_moved_in_one_step(results: Path) -> None:
     for name in ("steady-1", "steady-2"):
         with RunFolder(results / name) as folder:

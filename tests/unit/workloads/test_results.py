@@ -137,6 +137,21 @@ def test_a_damaged_row_is_named_with_what_to_do(tmp_path: Path) -> None:
         folder.finished_trials()
 
 
+@pytest.mark.parametrize("kind", [REQUESTS, LATENCY])
+def test_a_trial_whose_other_records_are_damaged_or_missing_is_not_finished(tmp_path: Path, kind: str) -> None:
+    folder = ResultsFolder(tmp_path)
+    folder.write_trial(row("a/static/1"), [request("a/static/1")])
+    folder.write_trial(row("b/static/1"), [request("b/static/1")])
+    path = tmp_path / kind / file_name("b/static/1")
+    path.write_bytes(path.read_bytes()[:-20])
+    what_to_do = f"a run with --out {tmp_path} does the trial again"
+    damaged = ("failed", f"{path} is damaged; {what_to_do}")
+    assert folder.finished_trials() == {"a/static/1": ("valid", ""), "b/static/1": damaged}
+    path.unlink()
+    missing = ("failed", f"{path} is missing; {what_to_do}")
+    assert folder.finished_trials() == {"a/static/1": ("valid", ""), "b/static/1": missing}
+
+
 @given(st.lists(st.sampled_from(["a", "B", "7", "=", ",", ".", "-", "_", "/", " ", "\0", "é"]), min_size=1))
 def test_a_trials_file_name_is_one_component_of_a_path(characters: list[str]) -> None:
     name = file_name("".join(characters))

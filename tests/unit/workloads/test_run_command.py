@@ -70,6 +70,23 @@ def test_tries_may_be_added_to_a_run_in_any_folder() -> None:
     assert (plan.tries, out) == (4, Path("mine"))
 
 
+@pytest.mark.parametrize("count", ["0", "-1", "+1", "٣", " 5", "1e3", "10_000_000_001"])
+def test_messages_are_a_whole_number_as_in_the_file(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed("--messages", count)
+    assert ended.value.code == 2
+    assert (
+        f"it must be a whole number from 1 to 10,000,000,000, in plain digits; not {count!r}" in capsys.readouterr().err
+    )
+
+
+def test_the_file_may_stand_behind_the_parts() -> None:
+    Path(FILE).rename("mine.yaml")
+    plan, _ = asked("--only", "mode=split", "try=2", "mine.yaml")
+    assert {trial.cell.mode for trial in plan.trials if trial.kind == "measured"} == {"split"}
+    assert [block.number for block in plan.blocks] == [2]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -106,8 +123,8 @@ def test_a_dry_run_says_the_order_and_starts_and_writes_nothing(capsys: pytest.C
 
 def test_a_dry_run_says_what_is_done_and_what_may_not_be_needed(capsys: pytest.CaptureFixture[str]) -> None:
     trial = resolve(load(Path(FILE)), "sure").trials[-1]
-    folder = ResultsFolder(Path("mine"))
-    folder.write_trial(trial_row(MadeTrial("static", name=trial.id)), [])
+    run_before(Path("mine"), tries=2, ended=None)
+    ResultsFolder(Path("mine")).write_trial(trial_row(MadeTrial("static", name=trial.id)), [])
     assert command.run(parsed("--profile", "sure", "--dry-run", "--out", "mine")) == 0
     said = capsys.readouterr().out
     assert said.startswith("sure: at most 24 trials of 4 cells into mine, about ")
@@ -115,6 +132,32 @@ def test_a_dry_run_says_what_is_done_and_what_may_not_be_needed(capsys: pytest.C
     assert "block 3, if the ratios are not known well enough by then\n" in said
     assert f"    {trial.id}, which is done\n" in said
     assert said.count("which is done") == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"]])
+def test_a_folder_of_the_users_own_is_refused_and_nothing_in_it_is_touched(words: list[str]) -> None:
+    theirs = Path("own", "work", "file")
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("precious")
+    message = r"own is not empty \(work\) and has no manifest\.json, so it is no run's folder: name a new one with"
+    with pytest.raises(UserError, match=message):
+        command.run(parsed("--out", "own", *words))
+    assert theirs.read_text() == "precious"
+    assert sorted(Path("own").rglob("*")) == [theirs.parent, theirs]
+
+
+def test_a_run_that_lost_its_manifest_is_not_taken_over() -> None:
+    run_before(RESULTS / "small-1", tries=2, ended=None)
+    ResultsFolder(RESULTS / "small-1").write_trial(trial_row(MadeTrial("static")), [])
+    (RESULTS / "small-1" / "manifest.json").unlink()
+    for words in ([], ["--out", str(RESULTS / "small-1")]):
+        with pytest.raises(UserError, match=r"put the run's manifest\.json back"):
+            command.run(parsed("--messages", "100", *words))
+
+
+def test_a_folder_where_nothing_can_be_written_is_refused_as_that() -> None:
+    with pytest.raises(UserError, match="/proc cannot be written to; name another folder with --out"):
+        command.run(parsed("--out", "/proc/nowhere"))
 
 
 def test_processors_that_are_not_there_are_refused_before_anything_is_started() -> None:

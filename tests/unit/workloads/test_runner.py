@@ -12,6 +12,7 @@ import pytest
 from tests.unit.workloads.plans import plan
 from workloads.cluster import Cluster
 from workloads.drivers.api import DriverError
+from workloads.errors import UserError
 from workloads.processes import ProcessFailed
 from workloads.progress import PlainProgress
 from workloads.results import SCHEMA_VERSION, ResultsFolder
@@ -48,6 +49,12 @@ def run(tmp_path: Path) -> Run:
         "ended": None, "planned": [], "sizes": {},
     })  # fmt: skip
     return Run(PLAN, folder, PlainProgress())
+
+
+def test_nothing_is_begun_where_something_lies_and_no_manifest(tmp_path: Path) -> None:
+    (tmp_path / "trials").mkdir()
+    with pytest.raises(UserError, match=r"is not empty \(trials\)"):
+        Run(PLAN, ResultsFolder(tmp_path), PlainProgress())
 
 
 def watched(run: Run, ends: Ends) -> Any:

@@ -62,6 +62,12 @@ def test_the_same_as_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     }  # fmt: skip
 
 
+def test_a_file_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["status", str(tmp_path / "file")]) == 2
+    assert capsys.readouterr().err == f"brokerlab: {tmp_path}/file is no results folder: it has no manifest.json\n"
+
+
 @pytest.mark.parametrize("content", [None, "{", '{"schema_version": 1}'])
 def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None) -> None:
     if content is not None:
