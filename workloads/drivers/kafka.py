@@ -75,8 +75,9 @@ RETRIES_MAX: Final = 5
 STATISTICS_MS: Final = 50
 POLL_S: Final = 0.05
 FLUSH_S: Final = 0.005
-# Every so many commits one waits for its answer, and so for all before it: that many are under way at most.
-COMMITS_UNDER_WAY_MAX: Final = 64
+# Every so many commits one waits for its answer, and so for all before it: that many are under way at most. More would
+# be a little faster, and a window would end before its commits: a short one would show a rate that cannot last.
+COMMITS_UNDER_WAY_MAX: Final = 16
 # Of each partition, so many batches lie ready at the consumer: enough that it never waits for the millisecond after
 # which librdkafka looks again, few enough that a window is filled by fetches of what it consumes. librdkafka's own
 # 100,000 messages make it fetch as fast as it can for the first seconds, and commits stand in line behind that.
