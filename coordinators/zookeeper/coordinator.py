@@ -240,7 +240,8 @@ class ZooKeeperCoordinator(Coordinator):
             await self._mirror.read_topic(at.topic)  # made since, and perhaps not for the first time
             if (fault := self._mirror.faults.get(path)) is not None:
                 raise fault
-        if self.view().topics.get(at.topic) is not self._mirror.topics.get(at.topic):
+        read, seen = self._mirror.topics.get(at.topic), self.view().topics.get(at.topic)
+        if read is not None and (seen is None or seen.life != read.life):
             self._publish()  # what is to be held of it can be opened
         return znodes.decode_state(path, node.data)
 

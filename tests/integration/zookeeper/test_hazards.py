@@ -387,6 +387,20 @@ async def test_a_topic_made_again_is_found_as_such_though_no_watch_has_told_of_i
 
 
 @asynchronous
+async def test_looking_up_what_the_view_has_makes_no_view(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request is looked up, and a view is all topics: read again they are equal, though not the same objects."""
+    async with group(server.address) as brokers:
+        asks = await brokers.start(1, metadata="lookup")
+        await asks.create_topic("orders", 1, 1)
+        await asks._mirror.read_topic("orders")
+        made = []
+        monkeypatch.setattr(asks._views, "publish", lambda **what: made.append(what))
+        for _ in range(3):
+            await led(asks, AT)
+        assert made == []
+
+
+@asynchronous
 async def test_topics_made_again_in_quick_succession_are_told_apart_by_who_watches(server: Server) -> None:
     async with group(server.address) as brokers:
         watching, other = await brokers.start(1), await brokers.start(2)
