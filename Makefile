@@ -6,6 +6,9 @@ LOCK := requirements.lock
 SETUP := $(VENV)/.set-up-from
 RUN_ARGUMENTS ?=
 
+# Brokers and clients are started anew for each part of a run: compiled once, they start in half the time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run quick paper full test check bench bench-coordination bench-analysis fuzz kills sim clean lock proto
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from analysis import costs, latency, load, paper, statistics, trials
 from analysis.errors import EngineError
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Say = Callable[[str], None]
+T = TypeVar("T")
+QUERIES_AT_ONCE: Final = 3
 
 
 @contextmanager
@@ -41,43 +44,64 @@ def rates(spark: SparkSession, place: load.Place) -> DataFrame:
 
 
 def _findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
-    say("reading the records")
-    records = load.load(spark, place)
-    say("rates from requests")
-    rated = trials.rates(records.trials, records.requests).cache()
-    by_trial = rows_of(rated)
-    values = trials.measured(rated, "rps", "kbps").cache()
-    say("statistics")
-    cells = rows_of(statistics.cells(values))
-    ratios = rows_of(statistics.ratios(values.where("metric = 'rps'")))
-    say("latency")
-    quantiles = rows_of(latency.quantiles(latency.histograms(records.requests, records.latency), rated))
-    over_time = rows_of(latency.over_time(records.requests, rated, _looked_at(by_trial)))
-    say("costs")
-    coordination = rows_of(costs.coordination(records.trials, rated))
-    resources = rows_of(costs.resources(records.trials, rated))
-    batches = rows_of(costs.batches(records.trials, rated))
-    equality = rows_of(costs.equality(records.trials))
-    say("the published numbers")
-    numbers = paper.published(spark).cache()
-    compared = rows_of(paper.compared(numbers, values))
-    published = [row.asDict() for row in numbers.collect()]
-    audit = paper.audit(numbers)
+    """Spark plans and compiles a query on one core, which for an ordinary run is most of it: so several at once."""
+    with _side_by_side() as asked:
+        say("reading the records")
+        records = load.load(spark, place)
+        say("rates from requests")
+        rated = trials.rates(records.trials, records.requests).cache()
+        values = trials.measured(rated, "rps", "kbps").cache()
+        numbers = paper.published(spark).cache()
+        by_trial = asked(lambda: rows_of(rated))
+        histograms = latency.histograms(records.requests, records.latency)
+        quantiles = asked(lambda: rows_of(latency.quantiles(histograms, rated)))
+        cells = asked(lambda: rows_of(statistics.cells(values)))
+        ratios = asked(lambda: rows_of(statistics.ratios(values.where("metric = 'rps'"))))
+        coordination = asked(lambda: rows_of(costs.coordination(records.trials, rated)))
+        resources = asked(lambda: rows_of(costs.resources(records.trials, rated)))
+        batches = asked(lambda: rows_of(costs.batches(records.trials, rated)))
+        equality = asked(lambda: rows_of(costs.equality(records.trials)))
+        published = asked(lambda: rows_of(numbers))
+        compared = asked(lambda: rows_of(paper.compared(numbers, values)))
+        audit = asked(lambda: paper.audit(numbers))
+        looked_at = _looked_at(by_trial.result())
+        over_time = asked(lambda: rows_of(latency.over_time(records.requests, rated, looked_at)))
+        _awaited(say, "statistics", cells, ratios)
+        _awaited(say, "latency", quantiles, over_time)
+        _awaited(say, "costs", coordination, resources, batches, equality)
+        _awaited(say, "the published numbers", published, compared, audit)
     return Findings(
-        trials=in_order(by_trial, "try", "trial_id"),
-        cells=in_order(cells),
-        ratios=in_order(ratios, "against_rank", "against"),
-        latency=in_order(quantiles, "kind"),
-        over_time=in_order(over_time, "try", "slice"),
-        coordination=in_order(coordination, "operation"),
-        resources=in_order(resources, "process"),
-        batches=in_order(batches),
-        equality=tuple(sorted(equality, key=lambda row: costs.HELD_EQUAL.index(row["setting"]))),
-        published=tuple(published),
-        paper_comparison=in_order(compared, "table"),
-        paper_audit=audit,
+        trials=in_order(by_trial.result(), "try", "trial_id"),
+        cells=in_order(cells.result()),
+        ratios=in_order(ratios.result(), "against_rank", "against"),
+        latency=in_order(quantiles.result(), "kind"),
+        over_time=in_order(over_time.result(), "try", "slice"),
+        coordination=in_order(coordination.result(), "operation"),
+        resources=in_order(resources.result(), "process"),
+        batches=in_order(batches.result()),
+        equality=tuple(sorted(equality.result(), key=lambda row: costs.HELD_EQUAL.index(row["setting"]))),
+        published=tuple(published.result()),
+        paper_comparison=in_order(compared.result(), "table"),
+        paper_audit=audit.result(),
         scale=tuple(load.scale(spark, place)),
     )
+
+
+@contextmanager
+def _side_by_side() -> Iterator[Callable[[Callable[[], T]], Future[T]]]:
+    """Work that is handed over runs beside what follows. Where that fails, what has not begun is given up."""
+    pool = ThreadPoolExecutor(QUERIES_AT_ONCE)
+    try:
+        yield pool.submit
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _awaited(say: Say, step: str, *asked: Future[Any]) -> None:
+    """Raises what one of them raised."""
+    say(step)
+    for one in asked:
+        one.result()
 
 
 def _looked_at(by_trial: Iterable[Found]) -> str:

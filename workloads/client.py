@@ -1,4 +1,4 @@
-"""A client process: `python -m workloads.client`, told what to do by lines of JSON, one job after the other.
+"""A client process: `python -m workloads.client [DRIVER...]`, told what to do by lines of JSON, one job after another.
 
     runner -> client   {"produce": {...}} or {"consume": {...}}    a job; the client connects
     client -> runner   {"joined": true}                            consumers alone
@@ -12,7 +12,8 @@
     client -> runner   {"kept": true}
 
 One process serves all trials of a cluster's life, so that what is timed never holds the start of an interpreter. It
-ends when the runner closes its standard input.
+loads the drivers that it is to use, and what it writes files with, while the cluster starts. It ends when the runner
+closes its standard input.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import os
 import queue
 import sys
 import threading
+from importlib import import_module
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,7 @@ from workloads.errors import BrokerlabError
 from workloads.observations import summary_of_consumed, summary_of_produced, write_consumed, write_produced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class Inbox:
@@ -130,5 +132,13 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     return found
 
 
+def load_all(drivers: Sequence[str]) -> None:
+    for driver in drivers:
+        load(driver)
+    import_module("pyarrow.feather")
+
+
 if __name__ == "__main__":
-    serve(Inbox())
+    heard = Inbox()
+    load_all(sys.argv[1:])
+    serve(heard)

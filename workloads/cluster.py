@@ -252,9 +252,10 @@ class Client:
         self.process = process
 
     @classmethod
-    async def start(cls, role: str, number: int, logs: Path, topology: Topology) -> Client:
+    async def start(cls, role: str, number: int, drivers: Sequence[str], logs: Path, topology: Topology) -> Client:
         name = f"{role}-{number}"
-        return await cls._start(name, role, topology.inside(name, [sys.executable, "-m", "workloads.client"]), logs)
+        command = [sys.executable, "-m", "workloads.client", *drivers]
+        return await cls._start(name, role, topology.inside(name, command), logs)
 
     @classmethod
     async def start_reader(cls, logs: Path) -> Client:

@@ -19,6 +19,8 @@ TETHER: Final = Path(__file__).with_name("tether.py")
 STOP_GRACE_S: Final = 5.0
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 LOG_TAIL_LINES: Final = 8
+# Of every child: numpy's library starts a thread for each further core, which spins for a while, and has no work here.
+ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 class ProcessFailed(BrokerlabError):
@@ -68,7 +70,7 @@ class Process:
                 stderr=sink,
                 start_new_session=True,
                 limit=LINE_BYTES_MAX,
-                env=None if environment is None else {**os.environ, **environment},
+                env={**os.environ, **ENVIRONMENT, **(environment or {})},
             )
         return cls(name, child, log)
 

@@ -219,10 +219,10 @@ class Run:
             stack.push_async_callback(cluster.stop)
             try:
                 await topology.start(logs)
+                clients = await self._clients(stack, trials, logs, topology)  # they load while the cluster starts
                 await cluster.start()
             except (ProcessFailed, ZooKeeperUnready, NoFreePort, TopologyUnavailable, TopologyFailed) as error:
                 raise ClusterLost(f"the cluster did not start: {error}") from error
-            clients = await self._clients(stack, trials, logs, topology)
             admin = load(first.cell.workload.driver).Admin(cluster.rpc_addresses, topology.proxy)
             stack.push_async_callback(admin.close)
             bound = [*cluster.processes_here.values(), *((client.role, client.process) for client in clients)]
@@ -241,9 +241,10 @@ class Run:
         """As many producers and consumers as the hungriest of the trials needs, and who reads the logs afterwards."""
         clients = [await Client.start_reader(logs)]
         stack.push_async_callback(clients[0].process.stop)
+        drivers = sorted({trial.cell.workload.driver for trial in trials})
         for role, count in zip(("producer", "consumer"), _clients_needed(trials), strict=True):
             for number in range(count):
-                client = await Client.start(role, number, logs, topology)
+                client = await Client.start(role, number, drivers, logs, topology)
                 stack.push_async_callback(client.process.stop)
                 clients.append(client)
         return clients

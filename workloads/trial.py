@@ -123,7 +123,8 @@ class TrialRun:
 
     async def _split(self) -> None:
         """Producers alone until all is acknowledged, then consumers alone."""
-        await self._connect()
+        await self._begin_connecting()
+        await self._connected()
         await self._window(PRODUCTION, self._produce)
         await self._join()
         await self._aim()
@@ -131,8 +132,9 @@ class TrialRun:
 
     async def _streaming(self) -> None:
         """Consumers are there before the first send; both run together."""
+        await self._begin_connecting()  # beside the joining
         await self._join()
-        await self._connect()
+        await self._connected()
         await self._window(BOTH, self._produce_and_consume)
 
     async def _consume(self) -> None:
@@ -152,10 +154,12 @@ class TrialRun:
         wanted = total if self._size is None else min(total, self._size.to_consume)
         self._targets = {partition: -(-end * wanted // max(1, total)) for partition, end in ends.items()}
 
-    async def _connect(self) -> None:
-        self.stage = "connecting the producers"
+    async def _begin_connecting(self) -> None:
         for number, client in enumerate(self._producers):
             await client.tell(produce=asdict(self._produce_job(number)))
+
+    async def _connected(self) -> None:
+        self.stage = "connecting the producers"
         self.measured.connect_s = max([(await client.hear("ready"))["seconds"] for client in self._producers])
 
     async def _produce(self) -> None:

@@ -74,6 +74,8 @@ LINGER_MS: Final = 200
 RETRIES_MAX: Final = 5
 STATISTICS_MS: Final = 50
 POLL_S: Final = 0.05
+# While a group forms: librdkafka says what comes of it only when a poll ends.
+JOIN_POLL_S: Final = 0.01
 FLUSH_S: Final = 0.005
 # Every so many commits one waits for its answer, and so for all before it: that many are under way at most. More would
 # be a little faster, and a window would end before its commits: a short one would show a rate that cannot last.
@@ -319,7 +321,7 @@ class Consumer:
 
     def _poll(self) -> None:
         """Do what the group asks for; nothing is fetched."""
-        self._refuse(self._kafka.consume(1, POLL_S))
+        self._refuse(self._kafka.consume(1, JOIN_POLL_S))
 
     def _on_assign(self, kafka: KafkaConsumer, assigned: list[TopicPartition]) -> None:
         kafka.assign([])

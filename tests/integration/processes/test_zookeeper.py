@@ -65,8 +65,8 @@ def test_it_serves_when_start_returns_and_is_gone_when_stop_does(
 
     async def act(server: ZooKeeperServer) -> None:
         await server.start()
-        assert await answers(server.port, tmp_path / "zookeeper" / "data", Loopback())
-        assert not await answers(server.port, tmp_path / "somebody else's" / "data", Loopback())
+        assert await answers(server.port, tmp_path / "zookeeper" / "data", Loopback(), within_s=5)
+        assert not await answers(server.port, tmp_path / "somebody else's" / "data", Loopback(), within_s=5)
         assert server.address == f"127.0.0.1:{server.port}"
 
     server = with_server(Path(), act)  # a relative folder will do
