@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from brokers.log.errors import SequenceError
     from brokers.log.log import Batch
     from brokers.log.stretch import Stretch
+    from brokers.wire.rows import Row
     from coordinators.model import ClusterView, Topic
 
 TOPICS_FOLDER: Final = "topics"
@@ -76,10 +77,18 @@ class HeldPartition:
     def append(self, batches: Sequence[Batch], leader_epoch: int) -> list[int | SequenceError]:
         """Append batches that `check_produced` found good, in one write. See `Log.append`."""
         results = self.log.append(batches, leader_epoch)
-        if self.waiters:
-            for wake in tuple(self.waiters):
-                wake()
+        self._appended()
         return results
+
+    def append_row(self, row: Row, leader_epoch: int) -> range:
+        """Append batches that are alike, in one write. See `Log.append_row`."""
+        offsets = self.log.append_row(row, leader_epoch)
+        self._appended()
+        return offsets
+
+    def _appended(self) -> None:
+        for wake in tuple(self.waiters):
+            wake()
 
     def read(self, offset: int, bytes_max: int, records_max: int = 0) -> bytes:
         """Whole batches from `offset`; at most `records_max` records (0: no bound), and what the topic allows."""

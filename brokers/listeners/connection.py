@@ -211,10 +211,12 @@ class Connection(asyncio.BufferedProtocol):
     def _serve_in_place(self, frames: list[tuple[int, int]]) -> tuple[int, FetchRequest | None]:
         """How many of `frames` were carried out, and the fetch that comes next if it waits for a look-up."""
         data, view, run = self._incoming.data, self._incoming.view, self._run
-        take = run.take
+        take, alike = run.take, self._incoming.alike
         number = 0
         try:
-            for start, end in frames:
+            if alike and data.startswith(_PRODUCE, frames[0][0]) and run.take_row(data, view, *frames[0], alike):
+                number = alike
+            for start, end in frames[number:]:
                 if data.startswith(_PRODUCE, start):
                     if not take(data, view, start, end):
                         self._looks_up = True

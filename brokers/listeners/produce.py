@@ -14,7 +14,9 @@ from brokers.log.errors import LeaderEpochStale, LogError, SequenceError
 from brokers.wire import produce as wire
 from brokers.wire.batch import BatchError, check_produced
 from brokers.wire.errors import ErrorCode
+from brokers.wire.framing import SIZE_BYTES
 from brokers.wire.produce import CORRELATION_AT, CORRELATION_END, Outcome, ProduceRequest, Template
+from brokers.wire.rows import RowLayout
 from coordinators.model import Partition, TopicPartition
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from brokers.listeners.service import Service
     from brokers.log.log import Batch
     from brokers.store import HeldPartition
+    from brokers.wire.rows import Row
 
 _ROUTES_MAX: Final = 1024
 _ACKS_ALLOWED: Final = frozenset({-1, 0, 1})
@@ -31,7 +34,7 @@ _ACKS_ALLOWED: Final = frozenset({-1, 0, 1})
 class Target:
     """A partition in the present run: what is to be appended to it, and then what came of it."""
 
-    __slots__ = ("at", "batches", "begun", "epoch", "error", "held", "results", "start_offset")
+    __slots__ = ("at", "batches", "begun", "epoch", "error", "held", "results", "start_offset", "together")
 
     def __init__(self, at: TopicPartition) -> None:
         self.at = at
@@ -40,6 +43,7 @@ class Target:
         self.error = ErrorCode.NONE
         self.epoch = -1
         self.start_offset = 0
+        self.together: Together | None = None  # come before the others
         self.batches: list[Batch] = []
         self.results: list[int | SequenceError] = []
 
@@ -58,12 +62,31 @@ class Target:
 class Route(Template):
     """A template and the partition that it leads to. `fields` reads the correlation id and the size of the records."""
 
-    __slots__ = ("fields", "target")
+    __slots__ = ("fields", "row_layout", "target")
 
     def __init__(self, data: bytearray, at: int, request: ProduceRequest, target: Target) -> None:
         super().__init__(data, at, request)
         self.target = target
         self.fields = Struct(f">i{len(self.key)}xi").unpack_from
+        self.row_layout: RowLayout | None = None  # of the size that came last
+
+    def row(self, view: memoryview, start: int, end: int, count: int, bytes_max: int) -> Row | None:
+        """The `count` requests of which the first lies in `view[start:end]`, if they are a row."""
+        if self.row_layout is None or self.row_layout.frame_bytes != end - start:
+            self.row_layout = RowLayout(self, end - start)
+        return self.row_layout.read(view, start - SIZE_BYTES, count, bytes_max)
+
+
+class Together:
+    """Requests that were taken together, and what came of them."""
+
+    __slots__ = ("error", "offsets", "route", "row")
+
+    def __init__(self, route: Route, row: Row) -> None:
+        self.route = route
+        self.row = row
+        self.error = ErrorCode.NONE
+        self.offsets = range(0)
 
 
 class Irregular:
@@ -101,7 +124,7 @@ class Run:
         self._key_ends: tuple[int, ...] = ()
         self._targets: dict[TopicPartition, Target] = {}
         self._begun: list[Target] = []
-        self._asked: list[tuple[Route | Irregular, int, int]] = []
+        self._asked: list[tuple[Route | Irregular | Together, int, int]] = []
         self._batch_bytes_max = service.limits.batch_bytes_max
         self.failed = False
 
@@ -149,6 +172,24 @@ class Run:
         self._asked.append((route, correlation_id, place))
         return True
 
+    def take_row(self, data: bytearray, view: memoryview, start: int, end: int, count: int) -> bool:
+        """Begin with as many requests as `count`, the first in `data[start:end]` and all of its size. False where they
+        have to be taken one by one."""
+        assert not self._asked
+        route = self._last
+        last = start + (count - 1) * (end - start + SIZE_BYTES)
+        if route is None or not all(data.startswith(route.key, at + CORRELATION_END) for at in (start, last)):
+            return False
+        target = route.target
+        if not self._begin(target, None) or target.error:
+            return False
+        row = route.row(view, start, end, count, self._batch_bytes_max)
+        if row is None:
+            return False
+        target.together = Together(route, row)
+        self._asked.append((target.together, 0, 0))
+        return True
+
     def partitions(self, data: bytearray, start: int, end: int) -> list[TopicPartition]:
         """Whose leaders a request needs. Raises `Malformed`."""
         return [TopicPartition(part.topic, part.partition) for part in wire.read(data, start, end).parts]
@@ -157,13 +198,13 @@ class Run:
         """Append everything: the answers in order, and what must be waited for before they may be sent."""
         waits = []
         for target in self._begun:
-            if target.batches:
+            if target.batches or target.together is not None:
                 wait = self._append(target)
                 if wait is not None:
                     waits.append(wait)
         answers = self._answers()
         for target in self._begun:
-            target.begun, target.batches = False, []
+            target.begun, target.together, target.batches = False, None, []
         self._begun, self._asked = [], []
         if len(self._routes) > _ROUTES_MAX or len(self._targets) > _ROUTES_MAX:
             self._last, self._routes, self._key_ends, self._targets = None, {}, (), {}
@@ -253,27 +294,39 @@ class Run:
     # --- finishing ----------------------------------------------------------------------------------------
 
     def _append(self, target: Target) -> Awaitable[None] | None:
-        held = target.held
+        held, together = target.held, target.together
         assert held is not None
         before = held.end_offset
-        try:
-            target.results = held.append(target.batches, target.epoch)
-        except LeaderEpochStale:
-            target.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            return None
-        except LogError:
-            target.error = ErrorCode.KAFKA_STORAGE_ERROR
+        stored_bytes = 0
+        if together is not None:
+            try:
+                together.offsets = held.append_row(together.row, target.epoch)
+                stored_bytes = len(together.row.timestamps) * together.row.header.size
+            except LogError as error:
+                together.error = _storing_failed(error)
+        if target.batches:
+            try:
+                target.results = held.append(target.batches, target.epoch)
+                stored_bytes += sum([len(batch) for batch, _ in target.batches])
+            except LogError as error:
+                target.error = _storing_failed(error)
+        if not stored_bytes:
             return None
         target.start_offset = held.start_offset
         produced = self._service.metrics.produce
         produced.messages += held.end_offset - before
-        produced.bytes += sum([len(batch) for batch, _ in target.batches])
+        produced.bytes += stored_bytes
         return held.durable(held.end_offset)
 
     def _answers(self) -> list[bytes]:
-        self._service.metrics.produce.requests += len(self._asked)
+        produced = self._service.metrics.produce
+        produced.requests += len(self._asked)
         answers: list[bytes] = []
         for what, correlation_id, place in self._asked:
+            if isinstance(what, Together):
+                produced.requests += len(what.row.correlation_ids) - 1
+                answers.append(_answers_together(what))
+                continue
             if isinstance(what, Irregular):
                 self._answer_irregular(what, answers)
                 continue
@@ -293,6 +346,17 @@ class Run:
         elif any(outcome.error for outcome in outcomes):
             # Nobody listens for an answer: only the end of the connection tells the producer that something is wrong.
             self.failed = True
+
+
+def _storing_failed(error: LogError) -> ErrorCode:
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if isinstance(error, LeaderEpochStale) else ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def _answers_together(done: Together) -> bytes:
+    route, correlation_ids = done.route, done.row.correlation_ids
+    if done.error:
+        return b"".join([route.refusal(correlation_id, done.error) for correlation_id in correlation_ids])
+    return route.answers(correlation_ids, done.offsets, route.target.start_offset)
 
 
 def _refusal(request: ProduceRequest) -> ErrorCode:

@@ -31,6 +31,7 @@ from brokers.log.segment import OpenSegments, Segment, new_segment
 from brokers.log.snapshots import load_producers, prune_snapshots, replay, save_producers
 from brokers.log.stretch import Stretch
 from brokers.wire.batch import LENGTH_END, NO_PRODUCER, PLACE, BatchHeader
+from brokers.wire.rows import Row
 
 Batch = tuple[bytearray | memoryview, BatchHeader]
 """A writable buffer that holds exactly one batch, and the header that `check_produced` gave for it."""
@@ -98,11 +99,7 @@ class Log:
         Whatever is raised concerns the whole call: LogRefusesWrites and LeaderEpochStale say that none of it was
         appended, LogChangeUncertain that it could not be undone.
         """
-        if self.refusal is not None:
-            raise LogRefusesWrites(self.refusal)
-        if leader_epoch != self._epochs.latest:
-            self._begin_epoch(leader_epoch)
-        self._roll_if_full(batches)
+        self._make_ready(sum([len(batch) for batch, _ in batches]), leader_epoch)
         active, producers = self._active, self._producers
         index, interval_bytes = active.index, active.interval_bytes
         offset, position, timestamp_max = self.end_offset, active.size, active.timestamp_max
@@ -140,6 +137,33 @@ class Log:
             active.end_offset = self.end_offset = offset
         return results
 
+    def append_row(self, row: Row, leader_epoch: int) -> range:
+        """Append batches that are alike: the base offsets. Raises as `append` does."""
+        batches, size, timestamps = row.batches(), row.header.size, row.timestamps
+        records = row.header.records_count
+        self._make_ready(size * len(batches), leader_epoch)
+        active, begin = self._active, self._active.size
+        offsets = range(self.end_offset, self.end_offset + records * len(batches), records)
+        row.place(offsets, leader_epoch)
+        self._write(batches, size * len(batches))
+        timestamp_max, seen = active.timestamp_max, 0
+        while (number := max(0, -(-(active.index.due_position - begin) // size))) < len(batches):
+            timestamp_max, seen = max((timestamp_max, *timestamps[seen:number])), number
+            active.index.add(offsets[number], begin + number * size, timestamp_max)
+        active.size = begin + size * len(batches)
+        active.timestamp_max = max((timestamp_max, *timestamps[seen:]))
+        active.end_offset = self.end_offset = offsets.stop
+        return offsets
+
+    def _make_ready(self, size_bytes: int, leader_epoch: int) -> None:
+        """Before so much is appended."""
+        if self.refusal is not None:
+            raise LogRefusesWrites(self.refusal)
+        if leader_epoch != self._epochs.latest:
+            self._begin_epoch(leader_epoch)
+        if self._active.size and self._active.size + size_bytes > self._config.segment_bytes:
+            self._refuse_on_error("begin a segment", self._roll)
+
     def _write(self, buffers: Sequence[bytearray | memoryview], size: int) -> None:
         try:
             written = self._active.write(buffers)
@@ -169,14 +193,6 @@ class Log:
         except OSError as error:
             self.refusal = f"{self._directory} was closed for writing: cannot {what}: {error}"
             raise LogRefusesWrites(self.refusal) from error
-
-    def _roll_if_full(self, batches: Sequence[Batch]) -> None:
-        size = self._active.size
-        if size:
-            for batch, _ in batches:
-                size += len(batch)
-            if size > self._config.segment_bytes:
-                self._refuse_on_error("begin a segment", self._roll)
 
     def _roll(self) -> None:
         sealed = self._active

@@ -21,6 +21,7 @@ from brokers.wire.varint import append_signed, read_signed
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61
 LENGTH_END: Final = 12  # the length field counts the bytes behind itself
+EPOCH_AT: Final = 12
 CRC_AT: Final = 17
 CRC_BEGIN: Final = 21  # the first byte that the CRC covers
 LENGTH_MIN: Final = HEADER_BYTES - LENGTH_END

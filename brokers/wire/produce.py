@@ -11,10 +11,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from brokers.wire.errors import Malformed, MalformedReason
+from brokers.wire.rows import set_columns
 from brokers.wire.schema import text, truncated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 _LOG_START_SINCE: Final = 5
 # What follows version and correlation id: client id, transactional id, acks, timeout, count of topics.
@@ -151,6 +152,14 @@ class Template:
         if self._start_too:
             return self._layout.pack(self._size, correlation_id, self._middle, base_offset, -1, log_start, 0)
         return self._layout.pack(self._size, correlation_id, self._middle, base_offset, -1, 0)
+
+    def answers(self, correlation_ids: Sequence[int], base_offsets: Sequence[int], log_start: int) -> bytes:
+        """The frames that `answer` makes, one after another."""
+        count, stride = len(correlation_ids), self._layout.size
+        frames = bytearray(self.answer(0, 0, log_start) * count)
+        set_columns(frames, 4, stride, Struct(f">{count}i").pack(*correlation_ids), 4)
+        set_columns(frames, 8 + len(self._middle), stride, Struct(f">{count}q").pack(*base_offsets), 8)
+        return bytes(frames)
 
     def refusal(self, correlation_id: int, error: int) -> bytes:
         """The frame that says that they were not."""

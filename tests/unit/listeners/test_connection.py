@@ -15,7 +15,7 @@ from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogSyncFailed, SequenceError
 from brokers.log.log import Batch, Log
 from brokers.wire.apis import ApiKey
-from brokers.wire.batch import parse_header
+from brokers.wire.batch import Record, decode_records, parse_header
 from brokers.wire.errors import ErrorCode
 from brokers.wire.fetch import FetchRequest, Part
 from brokers.wire.list_offsets import (
@@ -26,6 +26,7 @@ from brokers.wire.list_offsets import (
     ListOffsetsTopic,
 )
 from brokers.wire.metadata import MetadataRequest, MetadataTopicName
+from brokers.wire.rows import Row
 from brokers.wire.schema import decode
 from brokers.wire.topics import DeleteTopicsRequest
 from coordinators.model import TopicPartition
@@ -247,6 +248,113 @@ def test_one_read_is_one_append_for_each_partition(tmp_path: Path, monkeypatch: 
             assert [produced(answer) for answer in answers] == [(0, n // 2) for n in range(10)]
             assert sum(calls) == 10
             assert len(calls) == 2
+
+    run(work())
+
+
+def rows_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many batches were appended together, each time."""
+    calls: list[int] = []
+    append_row = Log.append_row
+
+    def counted(log: Log, row: Row, epoch: int) -> range:
+        calls.append(len(row.timestamps))
+        return append_row(log, row, epoch)
+
+    monkeypatch.setattr(Log, "append_row", counted)
+    return calls
+
+
+def small(number: int, **how: int) -> bytes:
+    return produce_request("one", batch(b"%08d" % number), correlation_id=number, **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("version", [3, 5, 7])
+def test_requests_of_one_size_are_carried_out_together_and_answered_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    async def work() -> None:
+        rows = rows_counted(monkeypatch)
+        async with listening(tmp_path) as harness:
+            client = await harness.connect()
+            client.send(small(0, version=version))
+            assert correlation(await client.receive()) == 0
+            client.send(*(small(number, version=version) for number in range(1, 41)), metadata(41), small(42))
+            answers = await client.receive_all(42)
+            assert [correlation(answer) for answer in answers] == list(range(1, 43))
+            places = [produced(answer) for answer in (*answers[:40], answers[41])] if version >= 5 else []
+            assert places == [(0, number) for number in range(1, 42)][: len(places)]
+            assert sum(rows) >= 36, rows  # a read may have brought a few alone
+            counts = harness.metrics.produce
+            assert (counts.requests, counts.messages) == (42, 42)
+            held = harness.store.partition("one", 0)
+            assert held is not None
+            assert [record.value for record in decode_all(held.read(0, 1 << 20))] == [
+                *(b"%08d" % number for number in range(41)),
+                b"%08d" % 42,
+            ]
+
+    run(work())
+
+
+def decode_all(data: bytes) -> list[Record]:
+    found: list[Record] = []
+    while data:
+        size = parse_header(data).size
+        found += decode_records(data[:size])
+        data = data[size:]
+    return found
+
+
+def test_one_bad_request_among_those_of_one_size_is_refused_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        rows = rows_counted(monkeypatch)
+        async with listening(tmp_path) as harness:
+            client = await harness.connect()
+            client.send(small(0))
+            await client.receive()
+            frames = [small(number) for number in range(1, 21)]
+            frames[12] = frames[12][:-1] + b"!"
+            client.send(*frames)
+            answers = [produced(answer) for answer in await client.receive_all(20)]
+            good = iter(range(1, 20))
+            expected = [(0, next(good)) if n != 12 else (int(ErrorCode.CORRUPT_MESSAGE), -1) for n in range(20)]
+            assert answers == expected
+            assert sum(rows) < 20
+
+    run(work())
+
+
+def test_requests_of_one_size_to_a_log_that_refuses_writes_are_all_refused(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with listening(tmp_path) as harness:
+            client = await harness.connect()
+            client.send(small(0))
+            await client.receive()
+            held = harness.store.partition("one", 0)
+            assert held is not None
+            held.log.refusal = "the disk is full"
+            client.send(*(small(number) for number in range(1, 21)))
+            answers = await client.receive_all(20)
+            assert [correlation(answer) for answer in answers] == list(range(1, 21))
+            assert {produced(answer) for answer in answers} == {(int(ErrorCode.KAFKA_STORAGE_ERROR), -1)}
+            assert harness.metrics.produce.messages == 1
+
+    run(work())
+
+
+def test_requests_of_one_size_are_acknowledged_after_the_sync(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with listening(tmp_path, log=ALWAYS) as harness:
+            client = await harness.connect()
+            client.send(*(small(number) for number in range(40)))
+            answers = await client.receive_all(40)
+            assert [produced(answer) for answer in answers] == [(0, number) for number in range(40)]
+            held = harness.store.partition("one", 0)
+            assert held is not None
+            assert held.log.synced_offset == 40
 
     run(work())
 

@@ -7,6 +7,7 @@ import pytest
 
 from brokers.log import LeaderEpochStale, Log, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
 from brokers.wire.batch import decode_records, parse_header
+from brokers.wire.rows import Row
 from tests.unit.log.batches import SMALL, Written, batch, everything, offsets, opened
 
 
@@ -163,3 +164,46 @@ def test_sealed_segments_share_a_bounded_number_of_open_files(tmp_path: Path) ->
     assert len(list(tmp_path.glob("*.log"))) > 10
     assert len(written.log._open_segments) == 3
     assert sum(segment.handle >= 0 for segment in written.log._segments) == 4
+
+
+def row(*values: bytes, timestamp: int = 0) -> Row:
+    """Batches of one record each, all of a size, with something between them, as requests have."""
+    made = [bytes(batch(value, timestamp=timestamp + number)[0]) for number, value in enumerate(values)]
+    gap = b"\xee" * 7
+    span = memoryview(bytearray(gap.join(made)))
+    headers = [parse_header(one) for one in made]
+    stamps = tuple(header.max_timestamp for header in headers)
+    return Row(tuple(range(len(made))), span, len(made[0]) + len(gap), headers[0], stamps)
+
+
+@pytest.mark.parametrize("interval_bytes", [1, 100, 250, 10_000])
+@pytest.mark.parametrize("segment_bytes", [600, 5_000, 1 << 20])
+def test_a_row_leaves_the_files_that_its_batches_leave_one_by_one(
+    tmp_path: Path, interval_bytes: int, segment_bytes: int
+) -> None:
+    config = replace(SMALL, segment_bytes=segment_bytes, index_interval_bytes=interval_bytes)
+    together, one_by_one = opened(tmp_path / "together", config), opened(tmp_path / "one", config)
+    for read in range(6):
+        values = [b"%05d" % (100 * read + number) for number in range(7)]
+        # Timestamps that do not only grow.
+        offsets_of_row = together.append_row(row(*values, timestamp=5_000 - 700 * read), 3)
+        batches = [batch(value, timestamp=5_000 - 700 * read + n) for n, value in enumerate(values)]
+        assert list(offsets_of_row) == one_by_one.append(batches, 3)
+        for log in (together, one_by_one):
+            log.append([batch(b"between", b"two records")], 3)
+    assert together.close()
+    assert one_by_one.close()
+    files = {path.name: path.read_bytes() for path in (tmp_path / "together").iterdir()}
+    assert files == {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert any(name.endswith(".index") for name in files)
+
+
+def test_a_row_is_refused_as_batches_are(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([batch(b"v")], 5)
+    with pytest.raises(LeaderEpochStale):
+        log.append_row(row(b"a", b"b"), 4)
+    log.close()
+    with pytest.raises(LogRefusesWrites):
+        log.append_row(row(b"a", b"b"), 5)
+    assert log.end_offset == 1
