@@ -17,6 +17,8 @@ from brokers.__main__ import main
 from brokers.log.errors import LogDiskFailed
 from brokers.log.files import OsFiles
 from brokers.log.log import Log
+from brokers.wire.batch import parse_header
+from brokers.wire.rows import Row
 from workloads import processes
 
 MODULE = "tests.integration.runs.broken_broker"
@@ -117,7 +119,11 @@ def broken(fault: Append) -> int:
     def append(log: Log, batches: Sequence[Any], epoch: int) -> list[Any]:
         return fault(log, batches, epoch)
 
-    setattr(Log, "append", append)  # noqa: B010 - type checkers know that methods are not to be replaced
+    def append_row(log: Log, row: Row, epoch: int) -> list[Any]:
+        return fault(log, [(batch, parse_header(batch)) for batch in row.batches()], epoch)
+
+    for method in (append, append_row):
+        setattr(Log, method.__name__, method)
     return main()
 
 
