@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from brokers.log import FsyncPolicy, LogDiskFailed, LogOffsetOutOfRange
 from brokers.log.stretch import Stretch
 from brokers.wire.batch import parse_header
-from tests.unit.log.batches import SMALL, abandon, batch, everything, offsets, opened, split
+from tests.unit.log.batches import SMALL, abandon, batch, everything, offsets, opened, row, split
 
 PRODUCER_ID = 7
 
@@ -45,6 +45,13 @@ class LogAgainstList(RuleBasedStateMachine):
         made = [batch(*values, timestamp=self.clock) for values in calls]
         results = self.log.append(made, self.epoch)
         assert results == [self.note(data, header.records_count) for data, header in made]
+        self.clock += 10
+
+    @rule(count=st.integers(1, 12), length=st.integers(0, 60))
+    def append_a_row(self, count: int, length: int) -> None:
+        made = row(*[bytes([number]) * length for number in range(count)], timestamp=self.clock)
+        results = self.log.append_row(made, self.epoch)
+        assert list(results) == [self.note(data, 1) for data in made.batches()]
         self.clock += 10
 
     @rule(records=st.integers(1, 4))

@@ -7,6 +7,7 @@ from pathlib import Path
 from brokers.log import Batch, Log, LogConfig, LogUnreadable, OpenSegments, SequenceError
 from brokers.log.files import OS_FILES, Files
 from brokers.wire.batch import RecordToSend, check_produced, encode_batch, parse_header
+from brokers.wire.rows import Row
 
 NO_PRODUCER = (-1, -1, -1)
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
@@ -17,6 +18,16 @@ def batch(*values: bytes, timestamp: int = 0, producer: tuple[int, int, int] = N
     """A batch as it comes from the wire: one record per value."""
     data = encode_batch([RecordToSend(value, timestamp=timestamp) for value in values or (b"v",)], producer=producer)
     return memoryview(data), check_produced(data, BATCH_BYTES_MAX)
+
+
+def row(*values: bytes, timestamp: int = 0) -> Row:
+    """Batches of one record each, all of a size, with something between them, as requests have."""
+    made = [bytes(batch(value, timestamp=timestamp + number)[0]) for number, value in enumerate(values)]
+    gap = b"\xee" * 7
+    span = memoryview(bytearray(gap.join(made)))
+    headers = [parse_header(one) for one in made]
+    stamps = tuple(header.max_timestamp for header in headers)
+    return Row(tuple(range(len(made))), span, len(made[0]) + len(gap), headers[0], stamps)
 
 
 def opened(directory: Path, config: LogConfig = SMALL, files: Files = OS_FILES, now_ms: int = 1000) -> Log:

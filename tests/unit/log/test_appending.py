@@ -7,8 +7,7 @@ import pytest
 
 from brokers.log import LeaderEpochStale, Log, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
 from brokers.wire.batch import decode_records, parse_header
-from brokers.wire.rows import Row
-from tests.unit.log.batches import SMALL, Written, batch, everything, offsets, opened
+from tests.unit.log.batches import SMALL, Written, batch, everything, offsets, opened, row
 
 
 def test_batches_of_one_call_get_offsets_one_behind_the_other(tmp_path: Path) -> None:
@@ -164,16 +163,6 @@ def test_sealed_segments_share_a_bounded_number_of_open_files(tmp_path: Path) ->
     assert len(list(tmp_path.glob("*.log"))) > 10
     assert len(written.log._open_segments) == 3
     assert sum(segment.handle >= 0 for segment in written.log._segments) == 4
-
-
-def row(*values: bytes, timestamp: int = 0) -> Row:
-    """Batches of one record each, all of a size, with something between them, as requests have."""
-    made = [bytes(batch(value, timestamp=timestamp + number)[0]) for number, value in enumerate(values)]
-    gap = b"\xee" * 7
-    span = memoryview(bytearray(gap.join(made)))
-    headers = [parse_header(one) for one in made]
-    stamps = tuple(header.max_timestamp for header in headers)
-    return Row(tuple(range(len(made))), span, len(made[0]) + len(gap), headers[0], stamps)
 
 
 @pytest.mark.parametrize("interval_bytes", [1, 100, 250, 10_000])

@@ -14,7 +14,7 @@ from brokers.log import (
     LogSyncFailed,
     LogUnreadable,
 )
-from tests.unit.log.batches import SMALL, Written, abandon, batch, everything, opened
+from tests.unit.log.batches import SMALL, Written, abandon, batch, everything, opened, row
 from tests.unit.log.faulty_files import Death, FaultyFiles
 
 DURABLE = replace(SMALL, fsync=FsyncPolicy.ALWAYS)
@@ -53,6 +53,18 @@ def test_a_write_error_undoes_the_append_and_ends_writing(tmp_path: Path, error:
     with pytest.raises(LogRefusesWrites) as refusal:
         written.log.append([batch(b"lost")], 0)
     assert refusal.value.definite
+    files.heal()
+    assert_only_reads_go_on(written)
+    assert_a_restart_finds_the_same(written, tmp_path, files)
+
+
+def test_a_row_that_is_written_in_part_is_undone_whole(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    written = written_log(tmp_path, files)
+    made = row(b"lost", b"lost", b"lost")
+    files.short_to = made.header.size + 20
+    with pytest.raises(LogRefusesWrites):
+        written.log.append_row(made, 0)
     files.heal()
     assert_only_reads_go_on(written)
     assert_a_restart_finds_the_same(written, tmp_path, files)
