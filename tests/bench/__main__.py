@@ -43,7 +43,7 @@ SETTINGS: Final = ClusterSettings(
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure the data plane.")
-    parser.add_argument("--peer", metavar="HOST:PORT", help="a Kafka cluster on this machine, measured in turns")
+    parser.add_argument("--peer", metavar="HOST:PORT[,...]", help="a Kafka cluster on this machine, measured in turns")
     parser.add_argument("--cells", nargs="+", default=[], metavar="CELL", help=" ".join(c.name for c in cells.CELLS))
     parser.add_argument("--repetitions", type=int, default=3, metavar="R", help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="each window at least; default: 1")

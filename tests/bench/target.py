@@ -84,7 +84,7 @@ class Target:
 
 def peer(address: str, message_bytes_max: int) -> Target:
     """A Kafka cluster on this machine. Raises `UserError` where nobody answers or its processes cannot be seen."""
-    brokers = connection.Cluster([address]).brokers().values()
+    brokers = connection.Cluster(address.split(",")).brokers().values()
     bootstrap = [broker.bootstrap for broker in brokers]
     pids = [_listener(int(each.rpartition(":")[2])) for each in bootstrap]
     return Target("peer", bootstrap, list(dict.fromkeys(pids)), {"max.message.bytes": str(message_bytes_max)}, None)
