@@ -84,5 +84,5 @@ def test_the_steady_profile_has_the_same_cells_as_the_paper_profile_in_windows_o
     shipped = load(ROOT / FILE)
     steady, paper = resolve(shipped, "steady"), resolve(shipped, "paper")
     assert steady.cells == paper.cells
-    assert steady.length.duration_s == 0.8
+    assert steady.length.duration_s == 0.75
     assert len(steady.blocks) == 3
