@@ -73,8 +73,8 @@ def _makings(found: Findings) -> Iterable[str]:
             share = f"; of the processor time of both the client's is {median(parts):.0f} %"
         yield (
             f"A coordination request of {name} was waited for {wait} µs; the server's processor time in it is {server} "
-            f"µs, that of the coordination client's own threads {client}{share} (medians of the cells and ranges). The "
-            "rest is the wire, the brokers' event loops and standing in line."
+            f"µs, that of the coordination client in the brokers {client}{share} (medians of the cells and ranges). "
+            "The rest is the wire, the brokers' event loops and standing in line."
         )
 
 

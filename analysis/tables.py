@@ -155,7 +155,7 @@ def coordination_request(found: Findings) -> Table:
         name="coordination_request",
         title="A coordination request: client, server, and the rest",
         note="Of one request to the coordinator that somebody waited for, microseconds: the wait from the broker's "
-        "question to its answer; processor time of the coordination client's own threads in the brokers (kazoo's, for "
+        "question to its answer; processor time of the coordination client in the brokers (kazoo's, for "
         "ZooKeeper); processor time of the coordinator; and what is left of the wait: the wire, the brokers' event "
         "loops, and standing in line behind others.",
         columns=(

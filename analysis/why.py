@@ -119,7 +119,7 @@ def requests(found: Findings) -> tuple[Mapping[str, Any], ...]:
 
     Where it is asked seldom, what it does unasked outweighs what it does for those who wait.
 
-    `client_us` is processor time of the coordination client's own threads, `server_us` the coordinator's; the rest of
+    `client_us` is processor time of the coordination client in the brokers, `server_us` the coordinator's; the rest of
     the wait is the wire, the brokers' event loops, and standing in line. Both are spent for requests nobody waits for
     too, and beside each other, so the rest is at least what is left.
     """

@@ -300,8 +300,8 @@ class Coordinator(ABC):
 
     @property
     def client_cpu_ns(self) -> int:
-        """Processor time, since the start, of threads that the library behind this coordinator has of its own. What is
-        done on the broker's event loop is not in it: only that of the whole process is known."""
+        """Processor time, since the start, of the library behind this coordinator, as far as it can be told from what
+        else the broker does. 0 where there is none."""
         return 0
 
     async def _waited(self, verb: str, work: Awaitable[T]) -> T:

@@ -109,7 +109,7 @@ def resources_type() -> pa.StructType:
         ("received_bytes", pa.int64()),   # by network, as the process itself counted; null where it does not count
         ("sent_bytes", pa.int64()),
         ("gc_pause_s", pa.float64()),     # the world stopped for the JVM's collector; null where there is no JVM
-        ("coordination_cpu_s", pa.float64()),  # of a broker's CPU, what the coordination client's own threads took
+        ("coordination_cpu_s", pa.float64()),  # of a broker's CPU, what the coordination client took
     ])  # fmt: skip
 
 

@@ -851,7 +851,7 @@ class StatisticsResponse(_message.Message):
     connections_refused: _builtins.int
     connections_idle_closed: _builtins.int
     coordination_cpu_ns: _builtins.int
-    """of the coordination client's own threads; 0 where it has none"""
+    """of the coordination client, where it is known apart; 0 where it has none"""
     @_builtins.property
     def operations(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperationCount]: ...
     @_builtins.property

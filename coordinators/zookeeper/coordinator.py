@@ -218,7 +218,7 @@ class ZooKeeperCoordinator(Coordinator):
 
     @property
     def client_cpu_ns(self) -> int:
-        return self._session.threads_cpu_ns
+        return self._session.client_cpu_ns
 
     # --- at this moment -----------------------------------------------------------------------------------
 

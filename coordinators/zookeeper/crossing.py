@@ -5,17 +5,19 @@ from __future__ import annotations
 import select
 import socket
 from collections import deque
+from contextlib import suppress
 from math import inf
 from struct import Struct
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+    from threading import Lock
 
 READ_BYTES: Final = 64 * 1024
 WRITE_WITHIN_S: Final = 5.0
+_LENGTH: Final = Struct(">i")
 _GREETING: Final = Struct(">iii")  # length, protocol version, session timeout: what a server says first
 
 
@@ -34,9 +36,13 @@ class Inbox:
         self._entries.append((tell, first, second))
         if not self._woken and self._loop is not None and not self._loop.is_closed():
             self._woken = True
-            self._loop.call_soon_threadsafe(self._drain)
+            self._loop.call_soon_threadsafe(self.drain)
 
-    def _drain(self) -> None:
+    def hold(self) -> None:
+        """On the event loop, which will `drain` in this turn: no wake-up is needed."""
+        self._woken = True
+
+    def drain(self) -> None:
         self._woken = False  # before the first is taken, so that what comes later is never left lying
         while self._entries:
             tell, first, second = self._entries.popleft()
@@ -90,41 +96,87 @@ class Reply:
 
 
 class Wire:
-    """kazoo's socket, read ahead. `pending` is what kazoo asks of sockets that read ahead, as those of TLS do."""
+    """kazoo's socket, read ahead. `pending` is what kazoo asks of sockets that read ahead, as those of TLS do.
 
-    def __init__(self, connection: socket.socket) -> None:
+    `lent`, `closed` and what is sent and read while it is lent are under `turn` (handler.py).
+    """
+
+    def __init__(self, connection: socket.socket, turn: Lock) -> None:
         self._socket = connection
+        self._turn = turn
         self._ahead = b""
+        self._at = 0  # what is before it has been taken
         self._greeting = b""
         self.granted_ms = 0
+        self.unsent = b""
+        self.lent = self.closed = False
         self.fileno = connection.fileno
         self.setblocking = connection.setblocking
 
+    # --- read ---------------------------------------------------------------------------------------------
+
     def pending(self) -> int:
-        return len(self._ahead)
+        return len(self._ahead) - self._at
+
+    def whole(self) -> bool:
+        """Whether all of the next answer is here."""
+        if self.pending() < _LENGTH.size:
+            return False
+        return bool(self.pending() - _LENGTH.size >= _LENGTH.unpack_from(self._ahead, self._at)[0])
+
+    def next_xid(self) -> int:
+        """Of the next answer, all of which is here: which request it is to; below 0 for what answers none."""
+        return int(_LENGTH.unpack_from(self._ahead, self._at + _LENGTH.size)[0])
+
+    def take(self) -> bytes:
+        """The next answer, all of which is here, without its length."""
+        begin = self._at + _LENGTH.size
+        self._at = begin + _LENGTH.unpack_from(self._ahead, self._at)[0]
+        return self._ahead[begin : self._at]
 
     def recv(self, size: int) -> bytes:
-        if not self._ahead:
-            self._ahead = self._socket.recv(READ_BYTES)
-            if not self.granted_ms:
-                self._greet()
-        taken, self._ahead = self._ahead[:size], self._ahead[size:]
+        if self._at == len(self._ahead):
+            self.read_ahead()
+        taken = self._ahead[self._at : self._at + size]
+        self._at += len(taken)
         return taken
 
-    def _greet(self) -> None:
-        self._greeting += self._ahead
+    def read_ahead(self) -> bool:
+        """Read what has come, if anything; False where the connection has ended. Raises `OSError`."""
+        try:
+            came = self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return True
+        self._ahead, self._at = self._ahead[self._at :] + came, 0
+        if not self.granted_ms:
+            self._greet(came)
+        return bool(came)
+
+    def _greet(self, came: bytes) -> None:
+        self._greeting += came
         if len(self._greeting) >= _GREETING.size:
             self.granted_ms = _GREETING.unpack_from(self._greeting)[2]
 
+    # --- write --------------------------------------------------------------------------------------------
+
     def send(self, data: bytes) -> int:
-        try:
-            return self._socket.send(data)
-        except BlockingIOError:
+        """Take all of it and wait for nothing: what does not go now is `unsent`, for `flush`."""
+        unsent = self.unsent + data if self.unsent else data
+        with suppress(BlockingIOError):
+            unsent = unsent[self._socket.send(unsent) :]
+        self.unsent = unsent
+        return len(data)
+
+    def flush(self) -> None:
+        """Wait until nothing is unsent. Raises `OSError`."""
+        while self.unsent:
             poll = select.poll()
             poll.register(self._socket, select.POLLOUT)
             if not poll.poll(WRITE_WITHIN_S * 1000):
-                raise TimeoutError("ZooKeeper reads no more") from None
-            return self._socket.send(data)
+                raise TimeoutError("ZooKeeper reads no more")
+            self.unsent = self.unsent[self._socket.send(self.unsent) :]
+
+    # --- end ----------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
         try:
@@ -133,33 +185,7 @@ class Wire:
             return
 
     def close(self) -> None:
-        self._socket.close()
-
-
-class Bell:
-    """Both ends of the pair of sockets that kazoo rings itself with, once for each request that it is to send: the
-    first ring is a byte on a real socket, those that come before it is answered are counted."""
-
-    def __init__(self) -> None:
-        self._far, self._near = socket.socketpair()
-        self._lock = Lock()
-        self.rung = 0
-        self.fileno = self._near.fileno
-
-    def send(self, data: bytes) -> int:
-        with self._lock:
-            self.rung += 1
-            if self.rung == 1:
-                self._far.send(data)
-        return 1
-
-    def recv(self, _: int) -> bytes:
-        with self._lock:
-            if self.rung == 1:
-                self._near.recv(1)
-            self.rung = max(0, self.rung - 1)
-        return b"\0"
-
-    def close(self) -> None:
-        self._far.close()
-        self._near.close()
+        with self._turn:
+            self.closed = True
+            self.shutdown()  # so that whoever has the other descriptor hears of it
+            self._socket.close()

@@ -40,6 +40,8 @@ class WrittenOffsets:
 
     def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
         """As the contract has it. Raises `UnknownTopic`, `Unavailable`, `OutcomeUnknown`, when it is awaited too."""
+        if len(offsets) == 1:
+            return self._put(group, *next(iter(offsets.items())))
         return self._write(group, offsets)
 
     async def _write(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:

@@ -1,11 +1,11 @@
-"""One broker's ZooKeeper session, spoken with from asyncio. The only importer of kazoo.
+"""One broker's ZooKeeper session, spoken with from asyncio. Besides `handler.py` the only importer of kazoo.
 
-kazoo works in threads. What its thread has to say (an answer, a watch that fired, a connection that came or went) is
-put into one inbox and taken out on the event loop, a whole burst at a time; nothing in kazoo's thread ever waits for
-the loop. Requests leave at once, any number of them unanswered.
+kazoo works in threads, which `handler.py` keeps off the way of requests. What its thread has to say (a connection that
+came or went, and now and then an answer) is put into one inbox and taken out on the event loop, a whole burst at a
+time; nothing in kazoo's thread ever waits for the loop. Requests leave at once, any number of them unanswered.
 
-**The lease.** kazoo's own state is not one: a client that keeps sending never pings, so it calls a connection that
-has been silent for a minute connected, long after the server has expired the session. The server keeps a session for
+**The lease.** kazoo's own state is not one: it may call a connection connected long after the server has expired the
+session. The server keeps a session for
 its timeout after it heard from it last; whoever has an answer knows that it was heard after the *sending* of what was
 answered. So the lease ends one session timeout after the latest such moment, less a margin, whatever kazoo says.
 """
@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import select
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from kazoo import exceptions as kazoo
 from kazoo.client import KazooClient, KazooState
-from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL
 
 from coordinators.errors import CoordinationError, InvalidRequest, OutcomeUnknown, Unavailable
-from coordinators.zookeeper.crossing import Bell, Inbox, Reply, Wire
-from coordinators.zookeeper.processor_time import ProcessorTime
+from coordinators.zookeeper.crossing import Inbox, Reply
+from coordinators.zookeeper.handler import Handler
 from coordinators.zookeeper.requests import (
     Changed,
     Check,
@@ -111,7 +109,7 @@ class Session:
         self._heard_at = -inf
         self._confirmed = False
         self._inbox = Inbox()
-        self._handler = _Handler(
+        self._handler = Handler(
             self._inbox, self._answered, self._failed, attempt_s=max(ATTEMPT_S_MIN, self.timeout_s / 6)
         )
         self._client = KazooClient(
@@ -125,6 +123,7 @@ class Session:
                 max_tries=-1, delay=RECONNECT_DELAY_S, backoff=1, max_jitter=0, sleep_func=self._handler.sleep_func
             ),
         )
+        self._handler.serve(self._client)
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -144,6 +143,7 @@ class Session:
     async def stop(self) -> None:
         """End the session: its ephemeral znodes go at once if ZooKeeper answers, else when it expires."""
         self._confirmed = False
+        self._handler.lend_no_more()
         stopping = asyncio.ensure_future(asyncio.to_thread(self._client.stop))
         try:
             await asyncio.wait_for(asyncio.shield(stopping), STOP_WITHIN_S)
@@ -171,6 +171,7 @@ class Session:
         self._connected_once.set()
         # The server bounds timeouts by its own settings, and kazoo keeps the outcome to itself.
         self._take_timeout(self._handler.granted_ms())
+        self._handler.lend(asyncio.get_running_loop())
         if session_id != self.id:
             self.id = session_id
             self._heard_at = -inf
@@ -197,9 +198,9 @@ class Session:
         self._confirmed = session_id == self.id != 0
 
     @property
-    def threads_cpu_ns(self) -> int:
-        """Processor time of kazoo's threads since the start."""
-        return self._handler.processor_time.used_ns()
+    def client_cpu_ns(self) -> int:
+        """Processor time of kazoo since the start: its threads', and the event loop's in their place."""
+        return self._handler.cpu_ns
 
     def doubt(self) -> None:
         """The broker is registered no longer: the lease is over until the next `confirm`."""
@@ -208,7 +209,7 @@ class Session:
     def wants_heartbeat(self) -> bool:
         """Called some times in each session timeout: whether to send something because nothing else was.
 
-        Not while something is unanswered: more requests would only keep kazoo from noticing the silence. What has been
+        Not while something is unanswered, which will tell as much. What has been
         unanswered for as long as a lease lasts is given up, and with it the connection, until something is heard.
         """
         now = self._clock()
@@ -398,79 +399,3 @@ def _unwritten(path: str, error: Exception) -> CoordinationError:
     if isinstance(error, kazoo.NoAuthError):
         return InvalidRequest(f"{path}: ZooKeeper does not allow it; check the option auth")
     return OutcomeUnknown(f"{path}: {type(error).__name__} before an answer came")
-
-
-# --- kazoo's threads ------------------------------------------------------------------------------------------------
-
-
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
-    """kazoo's seam for threads and sockets, used to keep it from work that nobody needs.
-
-    Answers go to the inbox from the thread that reads the socket, with no thread in between; the socket is read in
-    large pieces; one `poll`, and none where it is known what there is to do, takes the place of an epoll object made
-    for each wait. Together they more than halve what a request costs (docs/coordination.md).
-    """
-
-    def __init__(
-        self,
-        inbox: Inbox,
-        answered: Callable[[Reply, object], None],
-        failed: Callable[[Reply, Exception], None],
-        *,
-        attempt_s: float,
-    ) -> None:
-        super().__init__()
-        self._inbox = inbox
-        self._answered = answered
-        self._failed = failed
-        self._attempt_s = attempt_s
-        self._wire: Wire | None = None
-        self._aborted = False
-        self.processor_time = ProcessorTime()
-
-    def spawn(self, work: Callable[..., object], *args: Any, **kwargs: Any) -> Any:
-        return super().spawn(self.processor_time.counted(work), *args, **kwargs)
-
-    def async_result(self) -> Reply:
-        return Reply(self._inbox, self._answered, self._failed)
-
-    def dispatch_callback(self, callback: Any) -> None:
-        callback.func(*callback.args)  # `Session._watched`, which does not block
-
-    def create_connection(self, *args: Any, **kwargs: Any) -> Wire:
-        if self._aborted:
-            raise ConnectionAbortedError
-        kwargs["timeout"] = min(kwargs["timeout"], self._attempt_s)
-        self._wire = Wire(super().create_connection(*args, **kwargs))
-        return self._wire
-
-    def create_socket_pair(self) -> tuple[Bell, Bell]:
-        bell = Bell()
-        return bell, bell
-
-    def select(
-        self, readers: Sequence[Any], writers: Sequence[Any], _: Sequence[Any], timeout: float | None = None
-    ) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        if writers:
-            return (), writers, ()  # `Wire.send` waits where it must
-        waiting = [reader for reader in readers if (reader.rung if isinstance(reader, Bell) else reader.pending())]
-        if waiting:
-            return waiting, (), ()
-        if any(isinstance(reader, Wire) and not reader.granted_ms for reader in readers):
-            timeout = self._attempt_s  # kazoo would wait a whole session timeout for a server's first word
-        poll = select.poll()
-        for reader in readers:
-            poll.register(reader, select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(None if timeout is None else timeout * 1000)}
-        return [reader for reader in readers if reader.fileno() in ready], (), ()
-
-    def granted_ms(self) -> int:
-        """The session timeout that the server granted on the present connection."""
-        assert self._wire is not None, "asked when connected"
-        return self._wire.granted_ms
-
-    def abort(self) -> None:
-        """Let kazoo's thread find its connection broken, and make no other."""
-        self._aborted = True
-        if self._wire is not None:
-            self._wire.shutdown()

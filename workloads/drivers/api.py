@@ -202,7 +202,7 @@ class BrokerStatistics:
     broker: int
     operations: Mapping[str, tuple[int, int, int]]  # requests that carried messages, messages, bytes
     coordination: Mapping[str, tuple[int, int, int]]  # operations, bytes, wait_ns
-    coordination_cpu_ns: int  # of the coordination client's own threads; 0 where it has none
+    coordination_cpu_ns: int  # of the coordination client, where it is known apart; 0 where it has none
 
 
 class DriverModule(Protocol):

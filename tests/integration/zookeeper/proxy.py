@@ -64,6 +64,10 @@ class Proxy:
     def silence(self) -> None:
         self._do(self._carrying.clear)
 
+    def go_on_carrying(self) -> None:
+        """After `silence`: what was said meanwhile arrives after all, as from one who was slow to read it."""
+        self._do(self._carrying.set)
+
     def cut(self) -> None:
         self._do(self._cut)
 

@@ -105,7 +105,7 @@ def test_client_that_does_not_count_is_not_known_rather_than_nothing() -> None:
     whole = dataclasses.replace(THREE, resources=resources)
     (one,) = why.requests(whole)
     assert (one["client_us"], one["rest_us"]) == (None, pytest.approx(340))
-    assert "own threads is not known" in " ".join(reasons.reasons(whole))
+    assert "client in the brokers is not known" in " ".join(reasons.reasons(whole))
 
 
 def test_coordinator_that_is_seldom_asked_is_not_divided_by_so_little() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,7 +71,7 @@ class Pair:
 
     def __init__(self) -> None:
         self.near, self.far = socket.socketpair()
-        self.wire = Wire(self.near)
+        self.wire = Wire(self.near, Lock())
 
 
 @pytest.fixture
