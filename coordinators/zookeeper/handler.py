@@ -70,6 +70,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         self._resting = False
         self._loan: _Loan | None = None
         self._lends = True
+        self._due = False
         self._lent_ns = 0
         self._processor_time = ProcessorTime()
 
@@ -171,8 +172,19 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         self._bell.wake()
 
     def _rung(self) -> None:
-        """kazoo has put a request into its queue."""
+        """kazoo has put a request into its queue. One that is alone leaves at once, others with those of their turn."""
         loan = self._loan
+        if loan is None or not self._client._pending:
+            self._send(loan)
+        elif not self._due:
+            self._due = True
+            loan.loop.call_soon(self._send_due)
+
+    def _send_due(self) -> None:
+        self._due = False
+        self._send(self._loan)
+
+    def _send(self, loan: _Loan | None) -> None:
         with self._turn:
             if not self._resting:
                 return  # kazoo's thread looks into the queue before it rests
@@ -184,18 +196,20 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         """Send what kazoo's queue holds, as its thread would. False where that has to go on with it."""
         start_ns = time.thread_time_ns()
         client, connection = self._client, self._client._connection
+        parts, sent, xid = [], [], connection._xid
+        for request, reply in client._queue:
+            xid = xid % _XID_MAX + 1
+            body = request.serialize()
+            parts += (_REQUEST.pack(_REQUEST.size - _LENGTH_BYTES + len(body), xid, request.type), body)
+            sent.append((request, reply, xid))
         try:
-            while client._queue and not wire.unsent:
-                request, reply = client._queue[0]
-                body = request.serialize()
-                connection._xid = xid = connection._xid % _XID_MAX + 1
-                wire.send(_REQUEST.pack(_REQUEST.size - _LENGTH_BYTES + len(body), xid, request.type) + body)
-                client._queue.popleft()
-                client._pending.append((request, reply, xid))
-        except OSError:  # which kazoo's thread will meet, too, with the request where it was
+            wire.send(b"".join(parts))
+        except OSError:  # which kazoo's thread will meet, too, with the requests where they were
             return False
-        finally:
-            self._lent_ns += time.thread_time_ns() - start_ns
+        connection._xid = xid
+        client._queue.clear()
+        client._pending.extend(sent)
+        self._lent_ns += time.thread_time_ns() - start_ns
         return not wire.unsent
 
     def _readable(self, loan: _Loan) -> None:
