@@ -29,6 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("place", metavar="DIR", help="a results folder, or an address that Spark reads (hdfs://...)")
     parser.add_argument("--out", metavar="DIR", type=Path, help="where tables, figures and report go (as a rule, DIR)")
     parser.add_argument("--progress", action="store_true", help="say each step")
+    parser.add_argument("--lay-classes-by", action="store_true", help="make later starts of Spark quick (make setup)")
     console.add_arguments(parser)
     return parser
 
@@ -50,7 +51,13 @@ def _analyse(options: argparse.Namespace) -> None:
     out = publish.out_folder(place, options.out)
     with publish.work_folder(out) as work:
         say("starting Spark")
-        with spark_session(work, master=options.master, input_bytes=input_bytes, memory_mb=options.memory_mb) as spark:
+        with spark_session(
+            work,
+            master=options.master,
+            input_bytes=input_bytes,
+            memory_mb=options.memory_mb,
+            lays_by=options.lay_classes_by,
+        ) as spark:
             if isinstance(place, str):
                 with pipeline.spark_errors():
                     check_elsewhere(spark, place)

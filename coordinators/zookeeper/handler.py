@@ -196,7 +196,8 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         """Send what kazoo's queue holds, as its thread would. False where that has to go on with it."""
         start_ns = time.thread_time_ns()
         client, connection = self._client, self._client._connection
-        parts, sent, xid = [], [], connection._xid
+        parts: list[bytes] = []
+        sent, xid = [], connection._xid
         for request, reply in client._queue:
             xid = xid % _XID_MAX + 1
             body = request.serialize()

@@ -1,0 +1,20 @@
+"""Analyse a small made-up run, and have the classes that Spark read for it laid by: `make setup` does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.made_records import whole_run, write
+from workloads.commands.analyze import start_analysis
+
+
+def main() -> int:
+    with TemporaryDirectory() as folder:
+        write(Path(folder), whole_run(rows=50, tries=2))
+        return start_analysis("analysis", folder, "--lay-classes-by")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
