@@ -43,7 +43,7 @@ class Limits:
     message_bytes_max: int = 16 * 1024 * 1024
     request_bytes_max: int = 100 * 1024 * 1024
     partitions_max: int = 4000  # of all topics together
-    gather_ms: int = 1  # let requests of a Kafka client that pipelines gather before they are read
+    gather_ms: int = 2  # let requests of a Kafka client that pipelines gather before they are read
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,5 +31,5 @@ class ListenerLimits:
     fetch_bytes_max: int = 55 * 1024 * 1024
     fetch_records_max: int = 8000
     fetch_wait_ms_max: int = 300_000
-    gather_ms: int = 1
+    gather_ms: int = 2
     send_buffer_bytes: int = 200 * 1024
