@@ -22,7 +22,7 @@ _GREETING: Final = Struct(">iii")  # length, protocol version, session timeout: 
 
 
 class Inbox:
-    """From kazoo's thread to the event loop, in order; one wake-up for all that has come by then."""
+    """What kazoo says, in its thread or on the loop, told on the event loop in order; one wake-up for all of it."""
 
     def __init__(self) -> None:
         self._entries: deque[tuple[Callable[[Any, Any], None], object, object]] = deque()
@@ -98,7 +98,7 @@ class Reply:
 class Wire:
     """kazoo's socket, read ahead. `pending` is what kazoo asks of sockets that read ahead, as those of TLS do.
 
-    `lent`, `closed` and what is sent and read while it is lent are under `turn` (handler.py).
+    `lent` and `closed` change under `turn`, under which the event loop also sends and reads (handler.py).
     """
 
     def __init__(self, connection: socket.socket, turn: Lock) -> None:
@@ -109,7 +109,7 @@ class Wire:
         self._greeting = b""
         self.granted_ms = 0
         self.unsent = b""
-        self.lent = self.closed = False
+        self.lent = self.closed = self._spoilt = False
         self.fileno = connection.fileno
         self.setblocking = connection.setblocking
 
@@ -144,7 +144,7 @@ class Wire:
     def read_ahead(self) -> bool:
         """Read what has come, if anything; False where the connection has ended. Raises `OSError`."""
         try:
-            came = self._socket.recv(READ_BYTES)
+            came = b"" if self._spoilt else self._socket.recv(READ_BYTES)
         except BlockingIOError:
             return True
         self._ahead, self._at = self._ahead[self._at :] + came, 0
@@ -177,6 +177,12 @@ class Wire:
             self.unsent = self.unsent[self._socket.send(self.unsent) :]
 
     # --- end ----------------------------------------------------------------------------------------------
+
+    def give_up(self) -> None:
+        """Have nothing more read of what came, and the connection end."""
+        self._spoilt = True
+        self._ahead, self._at = b"", 0
+        self.shutdown()
 
     def shutdown(self) -> None:
         try:

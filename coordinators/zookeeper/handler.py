@@ -2,7 +2,8 @@
 
 kazoo's thread connects, greets, pings, notices that a connection broke, and makes the next one. Between these it waits
 for something to send or to read, and while it waits here, in `_rest`, the event loop speaks on the connection in its
-place: a request leaves in the call that makes it, and an answer is read in the turn of the loop that its arrival wakes.
+place: a request leaves in the call that makes it, or, where others are unanswered, with those of the same turn of the
+loop; an answer is read in the turn that its arrival wakes.
 At each moment one of the two has the connection, by `_turn` and `_resting`, and the loop leaves to the thread whatever
 it would have to wait for, or cannot do. Requests, answers, watches and the queues between them stay kazoo's.
 
@@ -19,10 +20,12 @@ import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
+from kazoo.exceptions import ConnectionLoss
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import ReplyHeader
 
@@ -71,6 +74,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         self._loan: _Loan | None = None
         self._lends = True
         self._due = False
+        self._sent_at = -inf
         self._lent_ns = 0
         self._processor_time = ProcessorTime()
 
@@ -124,9 +128,9 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
                 if due:
                     return due
                 self._resting = True
-                watched = (self._bell,) if wire.lent else (self._bell, wire)
+                heeds = 0 if wire.lent else select.POLLIN
             try:
-                woken_by = _ready(watched, None if ends is None else ends - time.monotonic())
+                woken_by = _ready((self._bell, wire), None if ends is None else ends - time.monotonic(), heeds)
             finally:
                 with self._turn:
                     self._resting = False
@@ -134,8 +138,12 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
             # What woke the thread the loop may have read meanwhile; and where it is too busy to read, the thread does.
             if wire in woken_by or not woken_by:
                 readable = _ready((wire,), 0)
-                if readable or not woken_by:  # nothing at all: it is time to ping
+                if readable:
                     return readable
+            if not woken_by and timeout is not None:
+                ends = self._sent_at + timeout  # what was sent lately stands for a ping, as kazoo has it
+                if ends <= time.monotonic():
+                    return ()
 
     # --- on the event loop --------------------------------------------------------------------------------
 
@@ -149,9 +157,12 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         with self._turn:
             if wire is None or wire.closed or not self._lends:
                 return
-            wire.lent = True
             # The loop's own: kazoo's thread closes its descriptor whenever it likes, and the number is soon another's.
-            descriptor = os.dup(wire.fileno())
+            try:
+                descriptor = os.dup(wire.fileno())
+            except OSError:  # there is none to be had: it goes as kazoo has it
+                return
+            wire.lent = True
         self._loan = _Loan(wire, loop, descriptor)
         loop.add_reader(descriptor, self._readable, self._loan)
         self._bell.wake()
@@ -210,6 +221,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
         connection._xid = xid
         client._queue.clear()
         client._pending.extend(sent)
+        self._sent_at = time.monotonic()
         self._lent_ns += time.thread_time_ns() - start_ns
         return not wire.unsent
 
@@ -228,7 +240,8 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
 
     def _taken(self, wire: Wire) -> bool:
         """Read what has come, as kazoo's thread would. False where that has to go on with it."""
-        connection = self._client._connection
+        asked: Reply | None = None
+        connection, pending = self._client._connection, self._client._pending
         try:
             if not wire.read_ahead():
                 return False
@@ -236,14 +249,17 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
                 if wire.next_xid() < 0:  # a ping's answer, or a watch that fired
                     connection._read_socket(_NOW)
                 else:
+                    asked = pending[0][1] if pending else None
                     answer = wire.take()
                     header, body_at = ReplyHeader.deserialize(answer, 0)
                     connection._read_response(header, answer, body_at)
         except OSError:  # which kazoo's thread will meet, too
             return False
-        except Exception:  # noqa: BLE001 - of a server that is not well, or of kazoo's: as its thread, go on without it
+        except Exception:  # noqa: BLE001 - whatever is wrong with it, kazoo's thread finds a broken connection
             _LOG.exception("what ZooKeeper sent cannot be read; the connection is given up")
-            wire.shutdown()
+            wire.give_up()
+            if asked is not None:
+                asked.set_exception(ConnectionLoss())
             return False
         return True
 
@@ -304,9 +320,11 @@ class Bell:
         self._near.close()
 
 
-def _ready(readers: Sequence[Any], timeout: float | None) -> Collection[Any]:
+def _ready(readers: Sequence[Any], timeout: float | None, heeds: int = select.POLLIN) -> Collection[Any]:
+    """Those that can be read, or have ended; of the last one what `heeds` says, or with 0 the end alone."""
     poll = select.poll()
-    for reader in readers:
+    for reader in readers[:-1]:
         poll.register(reader, select.POLLIN)
+    poll.register(readers[-1], heeds)
     ready = {descriptor for descriptor, _ in poll.poll(None if timeout is None else max(0, timeout) * 1000)}
     return [reader for reader in readers if reader.fileno() in ready]

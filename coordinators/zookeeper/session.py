@@ -2,10 +2,11 @@
 
 kazoo works in threads, which `handler.py` keeps off the way of requests. What its thread has to say (a connection that
 came or went, and now and then an answer) is put into one inbox and taken out on the event loop, a whole burst at a
-time; nothing in kazoo's thread ever waits for the loop. Requests leave at once, any number of them unanswered.
+time; nothing in kazoo's thread ever waits for the loop. Requests leave at once, or with those of the same turn of the
+loop, any number of them unanswered.
 
-**The lease.** kazoo's own state is not one: it may call a connection connected long after the server has expired the
-session. The server keeps a session for
+**The lease.** kazoo's own state is not one: a client that keeps sending never pings, so it calls a connection that
+has been silent for a minute connected, long after the server has expired the session. The server keeps a session for
 its timeout after it heard from it last; whoever has an answer knows that it was heard after the *sending* of what was
 answered. So the lease ends one session timeout after the latest such moment, less a margin, whatever kazoo says.
 """
@@ -156,21 +157,22 @@ class Session:
     def _state_changed(self, state: str) -> None:
         """In kazoo's thread, which must never wait: a listener that blocks hangs the client."""
         known = self._client.client_id
-        self._inbox.put(self._moved, state, known[0] if known else 0)
+        granted_ms = self._handler.granted_ms() if state == KazooState.CONNECTED else 0
+        self._inbox.put(self._moved, state, (known[0] if known else 0, granted_ms))
 
-    def _moved(self, state: str, session_id: int) -> None:
+    def _moved(self, state: str, session: tuple[int, int]) -> None:
         self._silent = False
         if state == KazooState.CONNECTED:
-            self._connected(session_id)
+            self._connected(*session)
         elif state == KazooState.LOST:
             self.id = 0
             self._confirmed = False
         self._on_state()
 
-    def _connected(self, session_id: int) -> None:
+    def _connected(self, session_id: int, granted_ms: int) -> None:
         self._connected_once.set()
         # The server bounds timeouts by its own settings, and kazoo keeps the outcome to itself.
-        self._take_timeout(self._handler.granted_ms())
+        self._take_timeout(granted_ms)
         self._handler.lend(asyncio.get_running_loop())
         if session_id != self.id:
             self.id = session_id
@@ -209,7 +211,7 @@ class Session:
     def wants_heartbeat(self) -> bool:
         """Called some times in each session timeout: whether to send something because nothing else was.
 
-        Not while something is unanswered, which will tell as much. What has been
+        Not while something is unanswered: more requests would only keep kazoo from noticing the silence. What has been
         unanswered for as long as a lease lasts is given up, and with it the connection, until something is heard.
         """
         now = self._clock()
@@ -350,7 +352,7 @@ class Session:
             self._failed(reply, kazoo.ConnectionLoss())
 
     def _watched(self, event: Any) -> None:
-        """In kazoo's thread. Watches that end with their connection have no path; `on_state` tells of those."""
+        """On the loop or in kazoo's thread. Watches that end with their connection have no path: `on_state` tells."""
         if event.path is not None:
             self._inbox.put(self._fired, event.path, None)
 

@@ -122,6 +122,8 @@ async def test_what_a_server_does_not_take_yet_keeps_neither_the_event_loop_nor_
         while not wire.unsent:
             writes.append(asyncio.create_task(session.commit("test", Write(path, LARGE))))
             await asyncio.sleep(0)
+        for _ in range(5):  # turns of the loop, for all that it will send by itself
+            await asyncio.sleep(0)
         assert not any(write.done() for write in writes)
         proxy.go_on_carrying()
         async with asyncio.timeout(WITHIN_S):
@@ -148,13 +150,14 @@ async def test_an_answer_that_cannot_be_read_ends_its_connection_and_the_next_on
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with group(server.address) as brokers:
-        coordinator = await brokers.start(1)
+        # Long, so that kazoo's thread does not come by for a ping: where that reads it, it ends, as kazoo has it.
+        coordinator = await brokers.start(1, session_timeout_ms=20_000)
         session = await lent(coordinator)
-        connection = session._client._connection
+        connection, broken = session._client._connection, session._handler._wire
         connection._read_response = _refuse(connection)
         with pytest.raises(OutcomeUnknown):
             await session.commit("test", Create(f"{brokers.chroot}/test", b""))
-        await eventually(lambda: session.connected)
+        await eventually(lambda: session._handler._wire is not broken and session.connected)
         assert await session.get("test", f"{brokers.chroot}/test") is not None
         assert "cannot be read" in caplog.text
 

@@ -110,10 +110,18 @@ def test_a_wire_that_is_full_waits_until_the_other_end_reads(pair: Pair) -> None
 
     reader = Thread(target=read_all)
     reader.start()
-    left = size
-    while left:
-        left -= pair.wire.send(bytes(left))
+    assert pair.wire.send(bytes(size)) == size
+    pair.wire.flush()
     reader.join()
+    assert not pair.wire.unsent
+
+
+def test_a_wire_that_is_given_up_brings_nothing_more(pair: Pair) -> None:
+    pair.far.sendall(struct.pack(">iiii", 37, 0, 4_000, 7))
+    assert pair.wire.recv(4)
+    pair.far.sendall(b"later")
+    pair.wire.give_up()
+    assert (pair.wire.pending(), pair.wire.read_ahead(), pair.wire.recv(10)) == (0, False, b"")
 
 
 def test_a_broken_wire_ends_in_nothing_read(pair: Pair) -> None:
