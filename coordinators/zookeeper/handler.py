@@ -17,15 +17,15 @@ import logging
 import os
 import select
 import socket
+import struct
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
-from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from kazoo.exceptions import ConnectionLoss
+from kazoo.exceptions import ConnectionLoss, KazooException
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import ReplyHeader
 
@@ -42,9 +42,11 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _XID_MAX: Final = 2**31 - 1
-_REQUEST: Final = Struct(">iii")  # length, xid, type
+_REQUEST: Final = struct.Struct(">iii")  # length, xid, type
 _LENGTH_BYTES: Final = 4
 LENT_AGAIN_AFTER_S: Final = 0.01
+# What kazoo raises on an answer that is damaged, or to no request, or of an error that it does not know.
+_UNREADABLE: Final = (struct.error, ValueError, LookupError, TypeError, AttributeError, RuntimeError, KazooException)
 _NOW: Final = 0.0  # as long as kazoo may wait for the rest of an answer, all of which is there
 
 
@@ -255,7 +257,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
                     connection._read_response(header, answer, body_at)
         except OSError:  # which kazoo's thread will meet, too
             return False
-        except Exception:  # noqa: BLE001 - whatever is wrong with it, kazoo's thread finds a broken connection
+        except _UNREADABLE:
             _LOG.exception("what ZooKeeper sent cannot be read; the connection is given up")
             wire.give_up()
             if asked is not None:

@@ -279,15 +279,29 @@ async def test_5_a_broker_whose_registration_is_taken_away_leads_nothing_until_i
             leader._session._on_watch = lambda path: None
         else:
             leader._registration.present = _always  # type: ignore[method-assign]
+        returns = _held_back(leader)
         meddler = await brokers.session()
         await meddler.commit("test", Delete(brokers.tree.broker(1)))
         await refused(leader)
+        returns.set()
         await eventually(lambda: leading(leader))
         assert await meddler.get("test", brokers.tree.broker(1)) is not None
 
 
 async def _always() -> bool:
     return True
+
+
+def _held_back(coordinator: ZooKeeperCoordinator) -> asyncio.Event:
+    """Registers again only when told to, which else takes it a few milliseconds."""
+    told, enter = asyncio.Event(), coordinator._registration.enter
+
+    async def when_told() -> None:
+        await told.wait()
+        await enter()
+
+    coordinator._registration.enter = when_told  # type: ignore[method-assign]
+    return told
 
 
 # --- 6: watches are lost ---------------------------------------------------------------------------------------------
