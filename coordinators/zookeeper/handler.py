@@ -230,15 +230,17 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no 
     def _readable(self, loan: _Loan) -> None:
         start_ns = time.thread_time_ns()
         self._inbox.hold()
-        with self._turn:
-            rests = self._resting and not loan.wire.closed
-            goes_on = rests and self._taken(loan.wire)
-        self._lent_ns += time.thread_time_ns() - start_ns
-        if not goes_on:
-            self._give_back()
-        if not rests:  # kazoo's thread is about, and reads for itself if it needs long
-            loan.loop.call_later(LENT_AGAIN_AFTER_S, self.lend, loan.loop)
-        self._inbox.drain()
+        try:
+            with self._turn:
+                rests = self._resting and not loan.wire.closed
+                goes_on = rests and self._taken(loan.wire)
+            self._lent_ns += time.thread_time_ns() - start_ns
+            if not goes_on:
+                self._give_back()
+            if not rests:  # kazoo's thread is about, and reads for itself if it needs long
+                loan.loop.call_later(LENT_AGAIN_AFTER_S, self.lend, loan.loop)
+        finally:
+            self._inbox.drain()
 
     def _taken(self, wire: Wire) -> bool:
         """Read what has come, as kazoo's thread would. False where that has to go on with it."""
