@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -181,7 +181,8 @@ async def test_what_comes_to_the_door_and_asks_for_nothing_is_turned_away(tmp_pa
             reader, writer = await asyncio.open_connection("127.0.0.1", int(topology.proxy.rpartition(":")[2]))
             writer.write(said)
             writer.write_eof()
-            assert b" 200 " not in await reader.read()
+            with suppress(ConnectionResetError):  # what the door left unread resets the connection
+                assert b" 200 " not in await reader.read()
             writer.close()
 
 
