@@ -70,13 +70,14 @@ class Estimate:
 
 
 def estimate(plan: Plan) -> Estimate:
-    trials = plan.trials
-    expected = [estimate_trial(trial) for trial in trials]
-    starts = Counter(leg.architecture.coordinator for block in plan.blocks for leg in block.legs)
+    # The calibration that closes a block opens the next one.
+    legs = [leg for number, block in enumerate(plan.blocks) for leg in block.legs[min(number, 1) :]]
+    expected = [estimate_trial(trial) for leg in legs for trial in leg.trials]
+    starts = Counter(leg.architecture.coordinator for leg in legs)
     results = sum(each.bytes_results for each in expected)
     return Estimate(
         cells=len(plan.cells),
-        trials=sum(trial.kind == "measured" for trial in trials),
+        trials=sum(trial.kind == "measured" for trial in plan.trials),
         messages=sum(each.messages for each in expected),
         bytes_on_disk_peak=max(each.bytes_on_disk for each in expected) + results,
         bytes_results=results,

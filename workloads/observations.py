@@ -136,4 +136,12 @@ def read_requests(outs: Sequence[Path], trial_id: str) -> pa.Table:
     from pyarrow import feather
 
     table = pa.concat_tables([feather.read_table(str(out.with_suffix(".arrow"))) for out in outs])
-    return table.add_column(0, "trial_id", pa.array([trial_id] * len(table), pa.string())).cast(request_schema())
+    return with_trial_id(table, trial_id).cast(request_schema())
+
+
+def with_trial_id(requests: pa.Table, trial_id: str) -> pa.Table:
+    """Requests as those of a trial, whether or not they said of which before."""
+    import pyarrow as pa
+
+    others = requests.select([name for name in requests.column_names if name != "trial_id"])
+    return others.add_column(0, "trial_id", pa.array([trial_id] * len(others), pa.string()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from shutil import rmtree
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +14,7 @@ from workloads.cluster import Client, ClientFailed, Cluster
 from workloads.drivers.api import DriverError, load
 from workloads.errors import BrokerlabError
 from workloads.manifest import new_manifest, now
+from workloads.observations import with_trial_id
 from workloads.pinning import bind
 from workloads.ports import NoFreePort
 from workloads.processes import ProcessFailed
@@ -76,6 +77,11 @@ class Outcome:
     requests: pa.Table | None = None
     latency: Sequence[Mapping[str, Any]] = ()
 
+    def under(self, trial_id: str) -> Outcome:
+        """The same, for a trial of another name."""
+        requests = None if self.requests is None else with_trial_id(self.requests, trial_id)
+        return replace(self, requests=requests, latency=[{**row, "trial_id": trial_id} for row in self.latency])
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -109,6 +115,7 @@ class Run:
         self._spent = Spent(self._manifest.setdefault("spent", {}))
         # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
+        self._last: tuple[Trial, Size | None, Measured, Outcome] | None = None
 
     def _opened_manifest(self) -> dict[str, Any]:
         found = self._results.manifest_to_go_on_with()
@@ -132,6 +139,7 @@ class Run:
             for block in self._plan.blocks:
                 if not self._is_needed(block):
                     break
+                self._open_with_the_last(block)
                 for leg in block.legs:
                     await self._leg(leg)
                 tries = block.number
@@ -162,6 +170,16 @@ class Run:
         self._note_planned(ids)
         self._progress.grows(len(ids - self._over))
         return True
+
+    def _open_with_the_last(self, block: Block) -> None:
+        """The calibration that closed the block before, a moment ago, opens this one too: once more, it would only say
+        the same again. An interrupted run that goes on here measures anew."""
+        opening = block.legs[0].trials[-1]
+        if self._last is None or not self._wanted(opening):
+            return
+        last, size, measured, outcome = self._last
+        if last.kind == opening.kind == "calibration" and outcome.verdict == VALID:
+            self._end(opening, size, measured, outcome.under(opening.id), elapsed_s=0.0)
 
     def _summary(self) -> Summary:
         verdicts = [verdict for verdict, _ in self._results.finished_trials().values()]
@@ -266,6 +284,7 @@ class Run:
             outcome = Outcome(FAILED, str(failed))
         elapsed_s = monotonic() - before
         self._end(trial, size, run.measured, outcome, elapsed_s)
+        self._last = trial, size, run.measured, outcome
         if trial.kind == "warmup":
             self._spent.add("warm-ups", monotonic() - before)
         else:

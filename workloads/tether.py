@@ -1,7 +1,8 @@
 """Start a command that dies with its owner: `python tether.py OWNER_PID COMMAND...` becomes COMMAND.
 
 The kernel is asked to kill this process when its parent goes, however it goes, kill -9 included; the wish survives
-exec. Run as a file of its own with nothing imported but what that takes, because each start costs its import time.
+exec. Nor does this process interrupt others when it wakes: it waits until one of them pauses (docs/decisions, 0019).
+Run as a file of its own with nothing imported but what that takes, because each start costs its import time.
 """
 
 import ctypes
@@ -18,6 +19,10 @@ def main() -> None:
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != owner:  # it went before the wish was made
         sys.exit("the owner is gone")
+    try:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError:  # a sandbox may forbid it, to all processes alike
+        pass
     try:
         os.execvp(command[0], command)  # noqa: S606 - becoming the command is what this is for
     except OSError as error:

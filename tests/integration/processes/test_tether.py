@@ -67,6 +67,13 @@ def test_the_child_is_the_command_itself_with_its_arguments(tmp_path: Path) -> N
     assert said.strip() == f"{child.pid} {words}"
 
 
+def test_a_child_and_its_own_children_wait_until_others_pause() -> None:
+    program = "import os, subprocess, sys; print(os.sched_getscheduler(0), flush=True); sys.argv[1:] and subprocess.run(sys.argv[1:])"
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(tethered([*command, *command]), capture_output=True, text=True, check=True).stdout
+    assert said.split() == [str(os.SCHED_BATCH)] * 2
+
+
 # --- Process --------------------------------------------------------------------------------------------------
 
 
