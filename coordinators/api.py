@@ -36,7 +36,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from math import inf
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from coordinators.errors import CoordinationError, InvalidRequest, NotCoordinator, Unavailable
 from coordinators.meter import Meter
@@ -59,6 +59,7 @@ from coordinators.views import Views
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 
+HOMES_REMEMBERED_MAX: Final = 4096
 T = TypeVar("T")
 
 
@@ -87,6 +88,8 @@ class Coordinator(ABC):
         self.meter = Meter()
         self._clock = clock
         self._views = Views()
+        self._homes: dict[str, int] = {}  # of groups, as they are among the brokers of one view
+        self._homes_among: Mapping[int, Broker] | None = None
         self._loss: CoordinationError | None = None
         self._lost = asyncio.Event()
 
@@ -130,7 +133,15 @@ class Coordinator(ABC):
 
         Raises `Unavailable` where no live broker is known.
         """
-        return self._group_home(group, self.view())
+        view = self.view()
+        if view.brokers is not self._homes_among:
+            self._homes, self._homes_among = {}, view.brokers
+        home = self._homes.get(group)
+        if home is None:
+            if len(self._homes) == HOMES_REMEMBERED_MAX:
+                self._homes.clear()
+            home = self._homes[group] = self._group_home(group, view)
+        return home
 
     @abstractmethod
     def _group_home(self, group: str, view: ClusterView) -> int: ...
@@ -161,7 +172,11 @@ class Coordinator(ABC):
 
         An answer that took longer than the lease lasts is no answer.
         """
-        found = await self._waited("lookup", self._find_leader(at))
+        start = monotonic_ns()
+        try:
+            found = await self._find_leader(at)
+        finally:  # as `_waited`, without a coroutine of its own
+            self.meter.called("lookup", monotonic_ns() - start)
         self._check_lease()
         return found
 

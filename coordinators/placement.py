@@ -3,7 +3,6 @@ makes one of them faster: the same topic lies on the same brokers whoever decide
 
 from __future__ import annotations
 
-from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -47,6 +46,5 @@ def group_home(group: str, broker_ids: Collection[int]) -> int:
     return max(broker_ids, key=lambda broker_id: _weight(group, broker_id))
 
 
-@lru_cache(maxsize=4096)  # asked of a group's few brokers with each commit
 def _weight(group: str, broker_id: int) -> bytes:
     return blake2b(f"{broker_id}:{group}".encode(errors="surrogatepass"), digest_size=8).digest()

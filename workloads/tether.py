@@ -19,7 +19,7 @@ def main() -> None:
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != owner:  # it went before the wish was made
         sys.exit("the owner is gone")
-    try:
+    try:  # noqa: SIM105 - an import more for each start
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     except OSError:  # a sandbox may forbid it, to all processes alike
         pass

@@ -35,7 +35,7 @@ from brokers.log.stretch import Stretch
 from brokers.wire import fetch as fetch_wire
 from brokers.wire.apis import Api, ApiKey
 from brokers.wire.errors import ErrorCode, Malformed
-from brokers.wire.fetch import FetchRequest
+from brokers.wire.fetch import FetchRequest, FetchTemplate
 from brokers.wire.framing import ReceiveBuffer
 from brokers.wire.header import RequestHeader, answer, read_body, read_request, version_list
 from brokers.wire.offsets import CommitTemplate, SingleCommit, is_of_one_partition
@@ -89,6 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting_bytes = 0
         self._commits = 0
         self._commit_template: CommitTemplate | None = None
+        self._fetch_template: FetchTemplate | None = None
         self._wait: Wait | None = None
         self._lent: LentSender | None = None
         self._blocked = False
@@ -249,11 +250,14 @@ class Connection(asyncio.BufferedProtocol):
         """Carry out any other request; hand a fetch back whose leaders must be looked up first. Raises `Malformed`."""
         if self._commit_template is not None and (commit := self._commit_template.read(frame)) is not None:
             return self._commit_one(self._commit_template, commit)
+        if self._fetch_template is not None and (again := self._fetch_template.read(frame)) is not None:
+            return self._fetch_or_ask(again, leaders)
         header, api, at = read_request(frame)
         if api.key is ApiKey.FETCH:
             request = fetch_wire.read(frame, at, header.version, header.correlation_id)
-            progress = self._fetch(request, leaders)
-            return request if progress is Progress.LOOK_UP else progress
+            if len(request.parts) == 1:
+                self._fetch_template = FetchTemplate(frame, at, request)
+            return self._fetch_or_ask(request, leaders)
         if self._commits and api.key is not ApiKey.OFFSET_COMMIT:
             return Progress.NOT_YET
         if api.key is ApiKey.API_VERSIONS:
@@ -309,6 +313,10 @@ class Connection(asyncio.BufferedProtocol):
         self._carry_on()
 
     # --- fetching -----------------------------------------------------------------------------------------
+
+    def _fetch_or_ask(self, request: FetchRequest, leaders: Leaders | None) -> Progress | FetchRequest:
+        progress = self._fetch(request, leaders)
+        return request if progress is Progress.LOOK_UP else progress
 
     def _fetch(self, request: FetchRequest, leaders: Leaders | None) -> Progress:
         if leaders is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from brokers.wire.errors import ErrorCode
 from coordinators.errors import (
@@ -18,7 +18,7 @@ from coordinators.errors import (
 from coordinators.model import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
 
     from brokers.config import TopicDefaults
     from brokers.groups.groups import Groups
@@ -52,21 +52,22 @@ class Service:
         except CoordinationError as error:
             return code_of(error)
 
-    async def leader(self, at: TopicPartition) -> Partition | ErrorCode:
-        """The same, looked up where it must be."""
+    def leaders(self, wanted: Sequence[TopicPartition]) -> Coroutine[Any, Any, Leaders]:
+        """The same for all that one request names, looked up where it must be."""
+        return self._leader(wanted[0]) if len(wanted) == 1 else self._leaders(wanted)
+
+    async def _leader(self, at: TopicPartition) -> Leaders:
         try:
             found = self.coordinator.leader(at)
-            return found if isinstance(found, Partition) else await found
+            return [found if isinstance(found, Partition) else await found]
         except CoordinationError as error:
-            return code_of(error)
+            return [code_of(error)]
 
-    async def leaders(self, wanted: Sequence[TopicPartition]) -> Leaders:
-        """The same for all that one request names, asked for together, each of them once."""
-        if len(wanted) == 1:
-            return [await self.leader(wanted[0])]
+    async def _leaders(self, wanted: Sequence[TopicPartition]) -> Leaders:
+        """Asked for together, each of them once."""
         asked = tuple(dict.fromkeys(wanted))
-        found = dict(zip(asked, await asyncio.gather(*map(self.leader, asked)), strict=True))
-        return [found[at] for at in wanted]
+        found = dict(zip(asked, await asyncio.gather(*map(self._leader, asked)), strict=True))
+        return [found[at][0] for at in wanted]
 
 
 class Caller(NamedTuple):

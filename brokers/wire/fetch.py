@@ -16,6 +16,7 @@ _LOG_START_SINCE: Final = 5
 _SESSION_SINCE: Final = 7
 _EPOCH_SINCE: Final = 9
 _RACK_SINCE: Final = 11
+_CORRELATION_AT: Final = 4  # behind API and version
 _COUNT: Final = Struct(">i")
 _LENGTH: Final = Struct(">h")
 # Replica, wait, bytes at least and at most, isolation; session id and epoch (7+); count of topics.
@@ -76,7 +77,7 @@ def read(data: bytes, at: int, version: int, correlation_id: int) -> FetchReques
         at, fields = _take(_HEAD_V4, data, at)
         replica_id, wait_ms_max, bytes_min, bytes_max, isolation_level, topics = fields
     _check_count(topics, _TOPIC_BYTES_MIN, len(data) - at)
-    layout = _PART_V9 if version >= _EPOCH_SINCE else _PART_V5 if version >= _LOG_START_SINCE else _PART_V4
+    layout = _part_layout(version)
     parts: list[Part] = []
     for _ in range(topics):
         at = _read_topic(data, at, layout, parts)
@@ -100,18 +101,55 @@ def read(data: bytes, at: int, version: int, correlation_id: int) -> FetchReques
     )
 
 
+def _part_layout(version: int) -> Struct:
+    return _PART_V9 if version >= _EPOCH_SINCE else _PART_V5 if version >= _LOG_START_SINCE else _PART_V4
+
+
 def _read_topic(data: bytes, at: int, layout: Struct, parts: list[Part]) -> int:
     """Add a topic's parts; where the next one begins."""
     topic, at = _string_at(data, at)
     at, count = _count_at(data, at, layout.size)
     end = at + count * layout.size
-    for fields in layout.iter_unpack(data[at:end]):
-        if layout is _PART_V9:
-            number, leader_epoch, offset, _, bytes_max = fields
-            parts.append(Part(topic, number, leader_epoch, offset, bytes_max))
-        else:
-            parts.append(Part(topic, fields[0], -1, fields[1], fields[-1]))
+    parts += [_part(topic, layout, fields) for fields in layout.iter_unpack(data[at:end])]
     return end
+
+
+def _part(topic: str, layout: Struct, fields: tuple[int, ...]) -> Part:
+    if layout is _PART_V9:
+        number, leader_epoch, offset, _, bytes_max = fields
+        return Part(topic, number, leader_epoch, offset, bytes_max)
+    return Part(topic, fields[0], -1, fields[1], fields[-1])
+
+
+class FetchTemplate:
+    """What a reader's requests for one partition have in common: all but the correlation id and what is wanted of the
+    partition. The rest of a frame is compared; what differs has no template."""
+
+    __slots__ = ("_head", "_layout", "_middle", "_part_at", "_same", "_size", "_tail", "_topic", "_version")
+
+    def __init__(self, frame: bytes, at: int, request: FetchRequest) -> None:
+        """`request`, of one partition, is what `frame` holds from `at` on."""
+        self._version, self._same, self._topic = request.version, request[2:-1], request.parts[0].topic
+        self._layout = _part_layout(request.version)
+        topic_at = at + (_HEAD_V7 if request.version >= _SESSION_SINCE else _HEAD_V4).size
+        self._part_at = topic_at + _LENGTH.size + len(self._topic.encode()) + _COUNT.size
+        self._size = len(frame)
+        self._head = frame[:_CORRELATION_AT]
+        self._middle = frame[_CORRELATION_AT + _COUNT.size : self._part_at]
+        self._tail = frame[self._part_at + self._layout.size :]
+
+    def read(self, frame: bytes) -> FetchRequest | None:
+        """The request in `frame`; None where it does not fit."""
+        if (
+            len(frame) != self._size
+            or not frame.startswith(self._head)
+            or not frame.startswith(self._middle, _CORRELATION_AT + _COUNT.size)
+            or not frame.endswith(self._tail)
+        ):
+            return None
+        correlation_id = _COUNT.unpack_from(frame, _CORRELATION_AT)[0]
+        part = _part(self._topic, self._layout, self._layout.unpack_from(frame, self._part_at))
+        return FetchRequest(self._version, correlation_id, *self._same, [part])
 
 
 def _skip_forgotten(data: bytes, at: int) -> int:

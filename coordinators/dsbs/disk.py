@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from coordinators.dsbs.codec import Malformed, decoded, encoded
+from coordinators.dsbs.codec import Malformed, decoded, encoded, row_to_json, to_text
 from coordinators.dsbs.rows import OffsetRow
 from coordinators.dsbs.tables import Table
 from coordinators.errors import Unreadable
@@ -36,7 +36,7 @@ class Disk:
         """Raises what the journal does; some of the rows may be written then."""
         for row in rows:
             if isinstance(row, OffsetRow):
-                self._offsets.append(encoded(row).encode())
+                self._offsets.append(to_text(row_to_json(row)).encode())  # each is new, so none is remembered
                 self._offset_records += 1
             else:
                 self._tables.append(encoded(row).encode())

@@ -227,15 +227,17 @@ class ZooKeeperCoordinator(Coordinator):
         return self._session.lease_ends
 
     def _known_leader(self, at: TopicPartition) -> Partition | None:
-        view = self.view()
-        if self._lookup or at.topic not in view.topics:
+        if self._lookup or at.topic not in self.view().topics:
             return None
         if self._mirror.faults and (fault := self._mirror.faults.get(self._tree.state(at))) is not None:
             raise fault
-        return view.partition(at)
+        return self.view().partition(at)
 
     async def _find_leader(self, at: TopicPartition) -> Partition:
-        node, path = await self._find_state(at), self._tree.state(at)
+        path = self._tree.state(at)
+        node = await self._session.get("lookup", path) if topic_name_fault(at.topic) is None else None
+        if node is None:
+            node = await self._find_state(at, path)
         if self._mirror.made_by.get(at) != node.made_by:
             await self._mirror.read_topic(at.topic)  # made since, and perhaps not for the first time
             if (fault := self._mirror.faults.get(path)) is not None:
@@ -270,16 +272,15 @@ class ZooKeeperCoordinator(Coordinator):
             await self._find_leader(at)
         self.view().partition(at)
 
-    async def _find_state(self, at: TopicPartition) -> Node:
+    async def _find_state(self, at: TopicPartition, path: str) -> Node:
+        """Of a partition that was not there when it was asked for first."""
+        node = None
         if topic_name_fault(at.topic) is None:
-            path = self._tree.state(at)
+            await self._session.sync("lookup", path)  # the server that was asked may lag behind the others
             node = await self._session.get("lookup", path)
-            if node is None:
-                await self._session.sync("lookup", path)  # the server that was asked may lag behind the others
-                node = await self._session.get("lookup", path)
-            if node is not None:
-                return node
-        raise UnknownTopic(f"{at.topic}-{at.partition} does not exist")
+        if node is None:
+            raise UnknownTopic(f"{at.topic}-{at.partition} does not exist")
+        return node
 
     def _group_home(self, group: str, view: ClusterView) -> int:
         if not view.brokers:

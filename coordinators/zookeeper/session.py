@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from kazoo import exceptions as kazoo
 from kazoo.client import KazooClient, KazooState
+from kazoo.protocol.paths import _prefix_root
+from kazoo.protocol.serialization import GetData, SetData
 from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL
 
@@ -59,6 +62,7 @@ _REQUEST_BYTES: Final = 16
 _ANSWER_BYTES: Final = 20
 _STAT_BYTES: Final = 68
 _MULTI_BYTES: Final = 9
+_PATHS_REMEMBERED_MAX: Final = 4096
 # Every failed attempt to connect is a warning of kazoo's, some of them each second; the broker says it once.
 _KAZOO_LOG: Final = logging.getLogger("coordinators.zookeeper.kazoo")
 _KAZOO_LOG.setLevel(logging.ERROR)
@@ -229,11 +233,9 @@ class Session:
         `probe` asks even when answers have stopped coming.
         """
         size = _REQUEST_BYTES + 1 + len(path)
-        watcher = self._watched if watch else None
+        request = GetData(_whole(path), self._watched if watch else None)
         try:
-            data, stat = await self._sent(
-                kind, size, lambda: self._client.get_async(path, watcher), despite_silence=probe
-            )
+            data, stat = await self._sent(kind, size, self._called, request, despite_silence=probe)
         except kazoo.NoNodeError:
             return None
         except kazoo.KazooException as error:
@@ -243,23 +245,23 @@ class Session:
 
     async def children(self, kind: str, path: str) -> list[str] | None:
         """Names of a znode's children, or None where there is no such znode. Raises `Unavailable`."""
-        names: list[str] | None = await self._listed(kind, path, lambda: self._client.get_children_async(path))
+        names: list[str] | None = await self._listed(kind, path, self._client.get_children_async, path)
         if names is not None:
             self._meter.sent(kind, _ANSWER_BYTES + _names_bytes(names), requests=0)
         return names
 
     async def listing(self, kind: str, path: str) -> Listing | None:
         """The same with the znode's own origin, of one and the same moment; and sets a watch. Raises `Unavailable`."""
-        found = await self._listed(kind, path, lambda: self._client.get_children_async(path, self._watched, True))
+        found = await self._listed(kind, path, self._client.get_children_async, path, self._watched, True)
         if found is None:
             return None
         names, stat = found
         self._meter.sent(kind, _ANSWER_BYTES + _names_bytes(names) + _STAT_BYTES, requests=0)
         return Listing(names, stat.czxid, stat.version)
 
-    async def _listed(self, kind: str, path: str, send: Callable[[], Reply]) -> Any:
+    async def _listed(self, kind: str, path: str, send: Callable[..., Reply], *what: object) -> Any:
         try:
-            return await self._sent(kind, _REQUEST_BYTES + 1 + len(path), send)
+            return await self._sent(kind, _REQUEST_BYTES + 1 + len(path), send, *what)
         except kazoo.NoNodeError:
             return None
         except kazoo.KazooException as error:
@@ -268,7 +270,7 @@ class Session:
     async def sync(self, kind: str, path: str) -> None:
         """Wait until the server that is read from has seen every change that was made by now. Raises `Unavailable`."""
         try:
-            await self._sent(kind, _REQUEST_BYTES + len(path), lambda: self._client.sync_async(path))
+            await self._sent(kind, _REQUEST_BYTES + len(path), self._client.sync_async, path)
         except kazoo.KazooException as error:
             raise _refused(path, error) from error
         self._meter.sent(kind, _ANSWER_BYTES + 4 + len(path), requests=0)
@@ -286,7 +288,7 @@ class Session:
         """A transaction of one write, which is what a commit of offsets is: as a plain request it costs half."""
         size = _REQUEST_BYTES + len(path) + 4 + len(data) + 4
         try:
-            await self._sent(kind, size, lambda: self._client.set_async(path, data, version))
+            await self._sent(kind, size, self._called, SetData(_whole(path), data, version))
         except kazoo.KazooException as error:
             raise _unwritten(path, error) from error
         self._meter.sent(kind, _ANSWER_BYTES + _STAT_BYTES, requests=0)
@@ -310,18 +312,25 @@ class Session:
             ):
                 raise _unwritten(operation.path, result)
 
-    async def _sent(
-        self, kind: str, size_bytes: int, send: Callable[[], Reply], *, despite_silence: bool = False
-    ) -> Any:
+    def _sent(
+        self, kind: str, size_bytes: int, send: Callable[..., Reply], *what: object, despite_silence: bool = False
+    ) -> asyncio.Future[Any]:
+        """What to await for the answer. Raises `Unavailable` where nothing can be sent."""
         if not (self.connected or (despite_silence and self._client.connected)):
             raise Unavailable(f"ZooKeeper at {self.hosts} cannot be reached")
         sent_at = self._clock()  # before it is: the lease may be shorter than it could be, never longer
-        reply = send()
+        reply = send(*what)
         reply.sent_at = sent_at
         reply.future = asyncio.get_running_loop().create_future()
         self._unanswered[reply] = None
         self._meter.sent(kind, size_bytes)
-        return await reply.future
+        return reply.future
+
+    def _called(self, request: object) -> Reply:
+        """As kazoo's own methods do it. Of the requests that each message needs they would check every part again."""
+        reply = self._handler.async_result()
+        self._client._call(request, reply)
+        return reply
 
     # --- what kazoo's thread has to say, on the event loop -----------------------------------------------------
 
@@ -358,6 +367,13 @@ class Session:
 
     def _fired(self, path: str, _: object) -> None:
         self._on_watch(path)
+
+
+@lru_cache(_PATHS_REMEMBERED_MAX)
+def _whole(path: str) -> str:
+    """A path as kazoo's own methods would send it."""
+    whole: str = _prefix_root("", path)
+    return whole
 
 
 def _add(transaction: Any, operation: Operation) -> None:

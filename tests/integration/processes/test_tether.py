@@ -68,9 +68,9 @@ def test_the_child_is_the_command_itself_with_its_arguments(tmp_path: Path) -> N
 
 
 def test_a_child_and_its_own_children_wait_until_others_pause() -> None:
-    program = "import os, subprocess, sys; print(os.sched_getscheduler(0), flush=True); sys.argv[1:] and subprocess.run(sys.argv[1:])"
-    command = [sys.executable, "-c", program]
-    said = subprocess.run(tethered([*command, *command]), capture_output=True, text=True, check=True).stdout
+    says = "import os, subprocess, sys; print(os.sched_getscheduler(0), flush=True); "
+    goes_on = [sys.executable, "-c", says + "subprocess.run(sys.argv[1:])", sys.executable, "-c", says]
+    said = subprocess.run(tethered(goes_on), capture_output=True, text=True, check=True).stdout
     assert said.split() == [str(os.SCHED_BATCH)] * 2
 
 

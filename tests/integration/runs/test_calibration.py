@@ -30,7 +30,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def requests(folder: Path, trial: str) -> list[dict[str, Any]]:
-    return pq.read_table(folder / REQUESTS / file_name(trial)).to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(folder / REQUESTS / file_name(trial)).to_pylist()
+    return found
 
 
 def of(trial: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,99 @@
+"""What the template of a fetch reads by hand is what the general reading gives."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokers.wire import fetch
+from brokers.wire.apis import SERVED, ApiKey
+from brokers.wire.fetch import FetchRequest, FetchTemplate
+from brokers.wire.header import read_request
+
+API = SERVED[ApiKey.FETCH]
+VERSIONS = range(API.version_min, API.version_max + 1)
+TOPICS = ("orders", "o\N{SNOWMAN}")
+numbers32 = st.integers(-(2**31), 2**31 - 1)
+numbers64 = st.integers(-(2**63), 2**63 - 1)
+quick = settings(max_examples=100, deadline=None)
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value.encode())) + value.encode()
+
+
+def frame_of(
+    version: int, correlation_id: int, part: tuple[int, ...], *, topic: str = TOPICS[0], wait_ms: int = 500
+) -> bytes:
+    number, epoch, offset, bytes_max = part
+    head = struct.pack(">hhi", ApiKey.FETCH, version, correlation_id) + text("reader")
+    head += struct.pack(">iiiib", -1, wait_ms, 1, 50_000_000, 1)
+    if version >= 7:
+        head += struct.pack(">ii", 0, -1)
+    head += struct.pack(">i", 1) + text(topic) + struct.pack(">i", 1)
+    wanted = struct.pack(">i", number)
+    if version >= 9:
+        wanted += struct.pack(">i", epoch)
+    wanted += struct.pack(">q", offset)
+    if version >= 5:
+        wanted += struct.pack(">q", -1)
+    tail = struct.pack(">i", 0) if version >= 7 else b""
+    return head + wanted + struct.pack(">i", bytes_max) + tail + (text("rack") if version >= 11 else b"")
+
+
+def read(frame: bytes) -> tuple[FetchRequest, int]:
+    header, api, at = read_request(frame)
+    assert api.key is ApiKey.FETCH
+    return fetch.read(frame, at, header.version, header.correlation_id), at
+
+
+def template_of(frame: bytes) -> FetchTemplate:
+    request, at = read(frame)
+    return FetchTemplate(frame, at, request)
+
+
+parts = st.tuples(numbers32, numbers32, numbers64, numbers32)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@quick
+@given(first=parts, later=parts, correlation_id=st.integers(0, 2**31 - 1), topic=st.sampled_from(TOPICS))
+def test_a_request_that_fits_is_read_as_any_other(
+    version: int, first: tuple[int, ...], later: tuple[int, ...], correlation_id: int, topic: str
+) -> None:
+    template = template_of(frame_of(version, 1, first, topic=topic))
+    frame = frame_of(version, correlation_id, later, topic=topic)
+    assert template.read(frame) == read(frame)[0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_differs_elsewhere_has_no_template(version: int) -> None:
+    part = (0, 1, 5, 1000)
+    template = template_of(frame_of(version, 1, part))
+    others = [frame_of(other, 1, part) for other in VERSIONS if other != version]
+    others += [frame_of(version, 1, part, topic="others"), frame_of(version, 1, part, wait_ms=100)]
+    assert [template.read(other) for other in others] == [None] * len(others)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@quick
+@given(data=st.data())
+def test_damage_has_no_template_or_is_read_as_any_other(version: int, data: st.DataObject) -> None:
+    frame = bytearray(frame_of(version, 1, (3, 4, 5, 1000)))
+    template = template_of(bytes(frame))
+    for _ in range(data.draw(st.integers(1, 3))):
+        frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    found = template.read(bytes(frame))
+    assert found is None or found == read(bytes(frame))[0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_cut_at_every_byte_or_longer_it_has_no_template(version: int) -> None:
+    frame = frame_of(version, 1, (3, 4, 5, 1000))
+    template = template_of(frame)
+    assert template.read(frame) is not None
+    assert [template.read(frame[:end]) for end in range(len(frame))] == [None] * len(frame)
+    assert template.read(frame + b"\0") is None
