@@ -8,7 +8,8 @@
     client -> runner   {"started": true}                           consumers alone: the first fetch goes out
     runner -> client   {"targets": {"0": 1000, ...}}               consumers alone: read up to here
     client -> runner   {"done": {...}}  or  {"failed": "why"}
-    runner -> client   {"keep": true}                              the timed window is over: write down what was seen
+    runner -> client   {"keep": true}                              the timed window is over: write down what was seen,
+                                                                   or, of a warm-up (false), do not
     client -> runner   {"kept": true}
 
 One process serves all trials of a cluster's life, so that what is timed never holds the start of an interpreter. It
@@ -82,8 +83,8 @@ def produce(job: ProduceJob, inbox: Inbox) -> None:
         inbox.next()
         sent = producer.run()
         say(done=summary_of_produced(sent))
-        inbox.next()
-        write_produced(job, sent)
+        if inbox.next()["keep"]:
+            write_produced(job, sent)
         say(kept=True)
     finally:
         producer.close()
@@ -102,8 +103,8 @@ def consume(job: ConsumeJob, inbox: Inbox) -> None:
         say(started=True)
         seen = consumer.run(inbox)
         say(done=summary_of_consumed(seen))
-        inbox.next()
-        write_consumed(job, seen)
+        if inbox.next()["keep"]:
+            write_consumed(job, seen)
         say(kept=True)
     finally:
         consumer.close()

@@ -260,18 +260,19 @@ class TrialRun:
         await self._keep(name)
 
     async def _keep(self, window: str) -> None:
-        """Let the clients whose work is over write it down."""
+        """Let the clients whose work is over write it down; of a warm-up only the rates are wanted, and they have been
+        told."""
         of_window = {PRODUCTION: self._producers, CONSUMPTION: self._consumers}
         clients = of_window.get(window, [*self._producers, *self._consumers])
         for client in clients:
-            await client.tell(keep=True)
+            await client.tell(keep=self._size is not None)
         for client in clients:
             await client.hear("kept")
 
     # --- truth --------------------------------------------------------------------------------------------
 
     def _unaudited(self) -> Result:
-        """Of a warm-up only the rates are wanted."""
+        """Of a warm-up."""
         return Result(Counts(self.measured.sent(), self.measured.acknowledged(), 0, 0), (), None)
 
     async def _audited(self) -> Result:
