@@ -70,11 +70,11 @@ class Estimate:
 
 
 def estimate(plan: Plan) -> Estimate:
-    # The calibration that closes a block opens the next one.
+    # The calibration that closes a block opens the next one: it takes no time again, but is written down again.
     legs = [leg for number, block in enumerate(plan.blocks) for leg in block.legs[min(number, 1) :]]
     expected = [estimate_trial(trial) for leg in legs for trial in leg.trials]
     starts = Counter(leg.architecture.coordinator for leg in legs)
-    results = sum(each.bytes_results for each in expected)
+    results = sum(estimate_trial(trial).bytes_results for trial in plan.trials)
     return Estimate(
         cells=len(plan.cells),
         trials=sum(trial.kind == "measured" for trial in plan.trials),

@@ -6,6 +6,7 @@ import os
 import platform
 import resource
 import subprocess
+import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.java import find_java
+from workloads.processes import tethered
 from workloads.results import SCHEMA_VERSION
 from workloads.zookeeper import jar_version
 
@@ -69,9 +71,18 @@ def machine() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "load_at_start": os.getloadavg()[0],
         "kernel": platform.version(),
+        "scheduling": _scheduling(),
         "governor": _governor(),
         "limits": _limits(),
     }
+
+
+def _scheduling() -> str:
+    """The policy by which the processes of a run share the processors (docs/decisions, 0019)."""
+    command = tethered([sys.executable, "-I", "-S", "-c", "import os; print(os.sched_getscheduler(0))"])
+    policy = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    names = ("SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE", "SCHED_FIFO", "SCHED_RR")
+    return next((name for name in names if getattr(os, name) == policy), str(policy))
 
 
 def _governor() -> str:

@@ -115,7 +115,9 @@ class Run:
         self._spent = Spent(self._manifest.setdefault("spent", {}))
         # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
-        self._last: tuple[Trial, Size | None, Measured, Outcome] | None = None
+        self._calibrated: tuple[Trial, Size | None, Measured, Outcome] | None = (
+            None  # by the trial before, if it was one
+        )
 
     def _opened_manifest(self) -> dict[str, Any]:
         found = self._results.manifest_to_go_on_with()
@@ -139,7 +141,7 @@ class Run:
             for block in self._plan.blocks:
                 if not self._is_needed(block):
                     break
-                self._open_with_the_last(block)
+                self._open_as_closed(block)
                 for leg in block.legs:
                     await self._leg(leg)
                 tries = block.number
@@ -171,14 +173,15 @@ class Run:
         self._progress.grows(len(ids - self._over))
         return True
 
-    def _open_with_the_last(self, block: Block) -> None:
+    def _open_as_closed(self, block: Block) -> None:
         """The calibration that closed the block before, a moment ago, opens this one too: once more, it would only say
         the same again. An interrupted run that goes on here measures anew."""
         opening = block.legs[0].trials[-1]
-        if self._last is None or not self._wanted(opening):
+        if self._calibrated is None or not self._wanted(opening) or opening.kind != "calibration":
             return
-        last, size, measured, outcome = self._last
-        if last.kind == opening.kind == "calibration" and outcome.verdict == VALID:
+        last, size, measured, outcome = self._calibrated
+        closing = {each.legs[-1].trials[-1].id for each in self._plan.blocks if each.number < block.number}
+        if last.id in closing and outcome.verdict == VALID:
             self._end(opening, size, measured, outcome.under(opening.id), elapsed_s=0.0)
 
     def _summary(self) -> Summary:
@@ -201,6 +204,7 @@ class Run:
 
     def _give_up(self, trials: Sequence[Trial], reason: str) -> None:
         for trial in trials:
+            self._calibrated = None
             if trial.kind != "warmup":
                 self._end(trial, None, Measured(), Outcome(FAILED, reason), elapsed_s=0.0)
 
@@ -284,7 +288,7 @@ class Run:
             outcome = Outcome(FAILED, str(failed))
         elapsed_s = monotonic() - before
         self._end(trial, size, run.measured, outcome, elapsed_s)
-        self._last = trial, size, run.measured, outcome
+        self._calibrated = (trial, size, run.measured, outcome) if trial.kind == "calibration" else None
         if trial.kind == "warmup":
             self._spent.add("warm-ups", monotonic() - before)
         else:

@@ -19,10 +19,11 @@ def main() -> None:
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != owner:  # it went before the wish was made
         sys.exit("the owner is gone")
-    try:  # noqa: SIM105 - an import more for each start
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    except OSError:  # a sandbox may forbid it, to all processes alike
-        pass
+    if os.sched_getscheduler(0) == os.SCHED_OTHER:  # else somebody has chosen
+        try:  # noqa: SIM105 - an import more for each start
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        except OSError:  # a sandbox may forbid it, to all processes alike
+            pass
     try:
         os.execvp(command[0], command)  # noqa: S606 - becoming the command is what this is for
     except OSError as error:

@@ -255,8 +255,7 @@ class Connection(asyncio.BufferedProtocol):
         header, api, at = read_request(frame)
         if api.key is ApiKey.FETCH:
             request = fetch_wire.read(frame, at, header.version, header.correlation_id)
-            if len(request.parts) == 1:
-                self._fetch_template = FetchTemplate(frame, at, request)
+            self._fetch_template = fetch_wire.template_of(frame, at, request)
             return self._fetch_or_ask(request, leaders)
         if self._commits and api.key is not ApiKey.OFFSET_COMMIT:
             return Progress.NOT_YET

@@ -45,7 +45,8 @@ def be_on_time() -> None:
     """Ask for timers without their usual 50 microseconds of slack, and (which root alone is given) not to wait for a
     processor behind those that are busy: what is late here would be measured as a longer way."""
     _checked(_libc.prctl(PR_SET_TIMERSLACK, 1), "exact timers")
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # it began as one that does not interrupt (`tether`)
+    if os.sched_getscheduler(0) == os.SCHED_BATCH:  # as what is tethered is
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 

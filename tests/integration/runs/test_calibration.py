@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,18 @@ def test_the_two_calibrations_of_one_block_are_two(finished: Path) -> None:
         assert requests(finished, closes) != of(closes, requests(finished, opens))
 
 
-def test_a_run_that_goes_on_between_two_blocks_measures_the_next_ones_beginning_anew(finished: Path) -> None:
-    before = requests(finished, OPENS)
+@pytest.mark.parametrize("missing", [(OPENS,), (CLOSES, OPENS), ("calibration/1/open", OPENS)])
+def test_a_run_that_goes_on_measures_the_next_beginning_anew_unless_the_block_before_closed_just_now(
+    finished: Path, tmp_path: Path, missing: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "interrupted"
+    shutil.copytree(finished, folder)
     for kind in (REQUESTS, LATENCY, TRIALS):
-        (finished / kind / file_name(OPENS)).unlink()
+        for trial in missing:
+            (folder / kind / file_name(trial)).unlink()
     hooks = Hooks()
-    assert run_here(finished, PLAN, hooks) == Summary(valid=6, invalid=0, failed=0)
-    assert [trial for trial, _ in hooks.ended if trial in ids(PLAN)] == [OPENS]
-    assert requests(finished, OPENS) != before
+    assert run_here(folder, PLAN, hooks) == Summary(valid=6, invalid=0, failed=0)
+    assert [trial for trial, _ in hooks.ended if trial in ids(PLAN)] == list(missing)
+    assert requests(folder, OPENS) != requests(finished, OPENS)
+    closed_just_now = CLOSES in missing
+    assert (requests(folder, OPENS) == of(OPENS, requests(folder, CLOSES))) is closed_just_now

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from brokers.wire import fetch
 from brokers.wire.apis import SERVED, ApiKey
-from brokers.wire.fetch import FetchRequest, FetchTemplate
+from brokers.wire.fetch import FetchRequest, FetchTemplate, template_of
 from brokers.wire.header import read_request
 
 API = SERVED[ApiKey.FETCH]
@@ -26,22 +26,34 @@ def text(value: str) -> bytes:
 
 
 def frame_of(
-    version: int, correlation_id: int, part: tuple[int, ...], *, topic: str = TOPICS[0], wait_ms: int = 500
+    version: int,
+    correlation_id: int,
+    part: tuple[int, ...],
+    *,
+    topic: str = TOPICS[0],
+    wait_ms: int = 500,
+    empty: tuple[str, ...] = (),
+    empty_behind: tuple[str, ...] = (),
+    rack: int = 1,
 ) -> bytes:
-    number, epoch, offset, bytes_max = part
     head = struct.pack(">hhi", ApiKey.FETCH, version, correlation_id) + text("reader")
     head += struct.pack(">iiiib", -1, wait_ms, 1, 50_000_000, 1)
     if version >= 7:
         head += struct.pack(">ii", 0, -1)
-    head += struct.pack(">i", 1) + text(topic) + struct.pack(">i", 1)
-    wanted = struct.pack(">i", number)
-    if version >= 9:
-        wanted += struct.pack(">i", epoch)
-    wanted += struct.pack(">q", offset)
-    if version >= 5:
-        wanted += struct.pack(">q", -1)
+    topics = [*((name, ()) for name in empty), (topic, (part,)), *((name, ()) for name in empty_behind)]
+    head += struct.pack(">i", len(topics))
+    wanted = b"".join(
+        text(name) + struct.pack(">i", len(of)) + b"".join(one(version, p) for p in of) for name, of in topics
+    )
     tail = struct.pack(">i", 0) if version >= 7 else b""
-    return head + wanted + struct.pack(">i", bytes_max) + tail + (text("rack") if version >= 11 else b"")
+    return head + wanted + tail + (text("rack" * rack) if version >= 11 else b"")
+
+
+def one(version: int, part: tuple[int, ...]) -> bytes:
+    number, epoch, offset, bytes_max = part
+    epochs = struct.pack(">i", epoch) if version >= 9 else b""
+    log_start = struct.pack(">q", -1) if version >= 5 else b""
+    return struct.pack(">i", number) + epochs + struct.pack(">q", offset) + log_start + struct.pack(">i", bytes_max)
 
 
 def read(frame: bytes) -> tuple[FetchRequest, int]:
@@ -50,9 +62,11 @@ def read(frame: bytes) -> tuple[FetchRequest, int]:
     return fetch.read(frame, at, header.version, header.correlation_id), at
 
 
-def template_of(frame: bytes) -> FetchTemplate:
+def template(frame: bytes) -> FetchTemplate:
     request, at = read(frame)
-    return FetchTemplate(frame, at, request)
+    found = template_of(frame, at, request)
+    assert found is not None
+    return found
 
 
 parts = st.tuples(numbers32, numbers32, numbers64, numbers32)
@@ -64,18 +78,18 @@ parts = st.tuples(numbers32, numbers32, numbers64, numbers32)
 def test_a_request_that_fits_is_read_as_any_other(
     version: int, first: tuple[int, ...], later: tuple[int, ...], correlation_id: int, topic: str
 ) -> None:
-    template = template_of(frame_of(version, 1, first, topic=topic))
+    known = template(frame_of(version, 1, first, topic=topic))
     frame = frame_of(version, correlation_id, later, topic=topic)
-    assert template.read(frame) == read(frame)[0]
+    assert known.read(frame) == read(frame)[0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_differs_elsewhere_has_no_template(version: int) -> None:
     part = (0, 1, 5, 1000)
-    template = template_of(frame_of(version, 1, part))
+    known = template(frame_of(version, 1, part))
     others = [frame_of(other, 1, part) for other in VERSIONS if other != version]
     others += [frame_of(version, 1, part, topic="others"), frame_of(version, 1, part, wait_ms=100)]
-    assert [template.read(other) for other in others] == [None] * len(others)
+    assert [known.read(other) for other in others] == [None] * len(others)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -83,17 +97,33 @@ def test_what_differs_elsewhere_has_no_template(version: int) -> None:
 @given(data=st.data())
 def test_damage_has_no_template_or_is_read_as_any_other(version: int, data: st.DataObject) -> None:
     frame = bytearray(frame_of(version, 1, (3, 4, 5, 1000)))
-    template = template_of(bytes(frame))
+    known = template(bytes(frame))
     for _ in range(data.draw(st.integers(1, 3))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
-    found = template.read(bytes(frame))
+    found = known.read(bytes(frame))
     assert found is None or found == read(bytes(frame))[0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_cut_at_every_byte_or_longer_it_has_no_template(version: int) -> None:
     frame = frame_of(version, 1, (3, 4, 5, 1000))
-    template = template_of(frame)
-    assert template.read(frame) is not None
-    assert [template.read(frame[:end]) for end in range(len(frame))] == [None] * len(frame)
-    assert template.read(frame + b"\0") is None
+    known = template(frame)
+    assert known.read(frame) is not None
+    assert [known.read(frame[:end]) for end in range(len(frame))] == [None] * len(frame)
+    assert known.read(frame + b"\0") is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_topics_without_partitions_and_long_requests_make_no_template(version: int) -> None:
+    part = (3, 4, 5, 1000)
+    frames = [
+        frame_of(version, 1, part, empty=("aa",)),
+        frame_of(version, 1, part, empty_behind=("aa",)),
+        frame_of(version, 1, part, topic="t" * 1000),
+    ]
+    if version >= 11:
+        frames.append(frame_of(version, 1, part, rack=300))
+    for frame in frames:
+        request, at = read(frame)
+        assert len(request.parts) == 1
+        assert template_of(frame, at, request) is None

@@ -116,5 +116,6 @@ def test_a_manifest_says_where_the_run_comes_from() -> None:
     machine = manifest["machine"]
     assert machine["memory_bytes"] > 2**20
     assert {"load_at_start", "kernel", "governor", "processor"} <= machine.keys()
+    assert machine["scheduling"] == "SCHED_BATCH"
     assert int(machine["limits"]["open_files"].replace("unlimited", "1")) > 0
     assert manifest["ended"] is None
