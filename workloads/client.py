@@ -139,7 +139,18 @@ def load_all(drivers: Sequence[str]) -> None:
     import_module("pyarrow.feather")
 
 
+class WithoutPandas:
+    """pyarrow asks pandas, which takes half a second to load, whether the lists that it is given come from there. A
+    client has none of it, so it is not found there."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"{name} has no work in a client", name=name)
+
+
 if __name__ == "__main__":
+    sys.meta_path.insert(0, WithoutPandas)
     heard = Inbox()
     load_all(sys.argv[1:])
     serve(heard)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -181,3 +183,20 @@ def test_every_driver_has_its_three_parts() -> None:
     for name in api.DRIVERS:
         module = api.load(name)
         assert {"Producer", "Consumer", "Admin"} <= vars(module).keys()
+
+
+def test_a_client_writes_without_loading_pandas(tmp_path: Path) -> None:
+    program = """
+import sys
+from pathlib import Path
+from workloads import client, observations
+sys.meta_path.insert(0, client.WithoutPandas)
+client.load_all(["kafka"])
+from workloads.drivers.api import Consumed
+from tests.unit.workloads.test_observations import consume_job
+observations.write_consumed(consume_job(Path(sys.argv[1])), Consumed())
+print("pandas" in sys.modules)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "consumer-0")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+    assert read_requests([tmp_path / "consumer-0"], "x").num_rows == 0
