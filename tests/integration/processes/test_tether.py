@@ -74,6 +74,12 @@ def test_a_child_and_its_own_children_wait_until_others_pause() -> None:
     assert said.split() == [str(os.SCHED_BATCH)] * 2
 
 
+def test_a_policy_that_somebody_chose_is_kept() -> None:
+    says = [sys.executable, "-c", "import os; print(os.sched_getscheduler(0))"]
+    done = subprocess.run(["chrt", "--idle", "0", *tethered(says)], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{os.SCHED_IDLE}\n"
+
+
 # --- Process --------------------------------------------------------------------------------------------------
 
 
