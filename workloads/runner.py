@@ -115,9 +115,8 @@ class Run:
         self._spent = Spent(self._manifest.setdefault("spent", {}))
         # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
-        self._calibrated: tuple[Trial, Size | None, Measured, Outcome] | None = (
-            None  # by the trial before, if it was one
-        )
+        # What came of the trial before, if it was a calibration.
+        self._calibrated: tuple[Trial, Size | None, Measured, Outcome] | None = None
 
     def _opened_manifest(self) -> dict[str, Any]:
         found = self._results.manifest_to_go_on_with()
