@@ -1,7 +1,7 @@
 """`python -m brokers CONFIG`: one broker, until SIGTERM or SIGINT.
 
 It says one line of JSON on stdout when it serves. It ends with 0 after a signal, 2 where the config is refused, its
-host is not this machine's or its folder another broker's, 98 where a port is in use, 1 where the disk or the
+host is not this machine's or its folder another broker's or an earlier version's, 98 where a port is in use, 1 where the disk or the
 coordination service fails it.
 """
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from brokers.broker import BrokerProcess
 from brokers.config import ConfigError, load
-from brokers.errors import FolderInUse, FolderOfAnother, HostUnusable, PortInUse
+from brokers.errors import FolderInUse, FolderOfAnother, FolderOfEarlierVersion, HostUnusable, PortInUse
 from brokers.log.errors import LogError
 from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed
 
@@ -51,7 +51,7 @@ def main() -> int:
         import uvloop
 
         uvloop.run(serve(load(options.config)))
-    except (ConfigError, InvalidRequest, HostUnusable, FolderInUse, FolderOfAnother) as error:
+    except (ConfigError, InvalidRequest, HostUnusable, FolderInUse, FolderOfAnother, FolderOfEarlierVersion) as error:
         return _said(error, EXIT_CONFIG_REFUSED)
     except PortInUse as error:
         return _said(error, EXIT_PORT_IN_USE)

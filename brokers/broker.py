@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 from brokers.addresses import check_host
-from brokers.folder import locked, owned
+from brokers.folder import locked, of_this_layout, owned
 from brokers.journal import FileJournal
 from brokers.listeners.config import ListenerLimits
 from brokers.listeners.kafka import KafkaListener
 from brokers.log.config import FsyncPolicy
-from brokers.log.errors import LogError
 from brokers.metrics import Metrics
 from brokers.rpc.admin import AdminService
 from brokers.rpc.data import DataService
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 
 MAINTENANCE_S: Final = 10.0
-_LOG: Final = logging.getLogger(__name__)
 
 
 class BrokerProcess:
@@ -65,13 +62,14 @@ class BrokerProcess:
         await check_host(config.me.host)
         self._closing.callback(os.close, locked(config.data_dir))
         owned(config.data_dir, config.me.id)
+        of_this_layout(config.data_dir)
         peers = GrpcTransport()
         self._closing.push_async_callback(peers.close)
         setup = CoordinatorSetup(config.me, config.brokers, self._journal, config.coordinator_options, peers)
         coordinator = create(config.coordinator, setup)
         self._closing.push_async_callback(coordinator.stop)
         store = Store(config.data_dir, config.log, config.me.id, coordinator.view)
-        self._closing.callback(store.close)
+        self._closing.push_async_callback(store.close)
         topics = TopicAdmin(coordinator, store, config.limits.partitions_max)
         rpc = RpcServer(
             config.me,
@@ -85,7 +83,7 @@ class BrokerProcess:
         await rpc.start()  # before the coordinator: brokers that start together must be able to answer each other
         await coordinator.start()
         self._closing.push_async_callback(coordinator.stop)  # once more, and first: before its journals are closed
-        store.follow(coordinator.view())
+        await store.start(coordinator.view())
         kafka = KafkaListener(coordinator, store, topics, metrics, config.topics, _listener_limits(config.limits))
         self._closing.push_async_callback(kafka.stop)
         await kafka.start(config.me.host, config.me.kafka_port)
@@ -122,12 +120,9 @@ class BrokerProcess:
 
 
 async def _follow(store: Store, coordinator: Coordinator) -> None:
-    """Hold what the cluster says, as it changes. A log that cannot be opened is tried again with the next change."""
+    """Hold what the cluster says, as it changes."""
     async for view in coordinator.views():
-        try:
-            store.follow(view)
-        except LogError as error:
-            _LOG.error("a partition cannot be opened: %s", error)
+        store.follow(view)
 
 
 def _listener_limits(limits: Limits) -> ListenerLimits:
@@ -147,7 +142,7 @@ async def _maintain(store: Store) -> None:
 
 
 async def _sync_every(store: Store, interval_ms: int) -> None:
-    """`fsync: interval`. A partition whose disk fails refuses writes from then on and says why to its clients."""
+    """`fsync: interval`."""
     while True:
         await asyncio.sleep(interval_ms / 1000)
-        await asyncio.gather(*(held.sync() for held in store.partitions), return_exceptions=True)
+        await store.sync()

@@ -27,3 +27,9 @@ class FolderOfAnother(Exception):
     """The data folder is that of a broker with another id. Definite: nothing was started."""
 
     definite: ClassVar[bool] = True
+
+
+class FolderOfEarlierVersion(Exception):
+    """The data folder is laid out as an earlier version did. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True

@@ -12,7 +12,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Final
 
-from brokers.errors import FolderInUse, FolderOfAnother
+from brokers.errors import FolderInUse, FolderOfAnother, FolderOfEarlierVersion
 from brokers.log.files import OS_FILES, Files, is_read_only, read_file, replace_file
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LOCK: Final = "lock"
 OWNER: Final = "broker.json"
+EARLIER_LAYOUT: Final = "topics"
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -84,3 +85,20 @@ def _owner(content: bytes) -> int | None:
     except (ValueError, TypeError, KeyError):
         return None
     return owner if type(owner) is int else None
+
+
+def of_this_layout(folder: Path, files: Files = OS_FILES) -> None:
+    """See that no logs lie where an earlier version had them: they would be there, and nobody would be served of them.
+
+    Raises `FolderOfEarlierVersion`, OSError.
+    """
+    earlier = folder / EARLIER_LAYOUT
+    try:
+        found = files.list_names(earlier)
+    except FileNotFoundError:
+        return
+    if found:
+        raise FolderOfEarlierVersion(
+            f"{earlier} holds {len(found)} logs as an earlier version laid them out, and this one would not find them: "
+            "start that version on them, or move each as docs/broker.md says (Folder, Earlier versions)"
+        )

@@ -1,32 +1,36 @@
 """The partitions that this broker holds: one folder and one log each, and who waits for the next message.
 
 Both listeners reach the logs through here, so that they see the same topics, offsets and bounds. Everything runs on the
-event loop's thread; nothing here waits.
+event loop's thread, but for what waits for the disk to open, close or delete: that is done in threads of the store's
+own, so that thousands of logs hold up neither requests nor heartbeats.
 
-A topic that is made anew under an old name begins empty: which life of the name a folder belongs to stands in it. Where
-the topic changed before this broker's eyes, the former life's messages are deleted with it; where that happened while
-the broker was away, they are set aside, for nobody told it that they are not wanted.
+A topic that is made anew under an old name begins empty, in a folder of its own. Where the topic changed before this
+broker's eyes, the former life's messages are deleted with it; where that happened while the broker was away, they stay
+where they are, for nobody told it that they are not wanted, and nobody is served of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from brokers.folders import PartitionFolders
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogDiskFailed, LogError
-from brokers.log.files import OS_FILES, read_file, replace_file
+from brokers.log.files import OS_FILES, Files, is_read_only
 from brokers.log.flush import GroupCommit
 from brokers.log.log import Log
 from brokers.log.segment import OpenSegments
+from brokers.openings import AT_ONCE_MAX, Opening, Openings
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from pathlib import Path
 
     from brokers.log.errors import SequenceError
@@ -35,9 +39,10 @@ if TYPE_CHECKING:
     from brokers.wire.rows import Row
     from coordinators.model import ClusterView, Topic
 
-TOPICS_FOLDER: Final = "topics"
-FORMER_FOLDER: Final = "former-topics"
-LIFE_FILE: Final = "life"
+OPENED_WITHIN_S: Final = 10.0
+_NAMED_MAX: Final = 5
+_LOG: Final = logging.getLogger(__name__)
+T = TypeVar("T")
 _EPOCH_NS: Final = time.time_ns() - time.monotonic_ns()
 
 
@@ -54,12 +59,11 @@ class HeldPartition:
     over. `waiters` are called after each append, in the same turn of the event loop.
     """
 
-    __slots__ = ("_commit", "_fsync_always", "at", "deleted", "life", "log", "settings", "waiters")
+    __slots__ = ("_commit", "_fsync_always", "at", "deleted", "log", "settings", "waiters")
 
     def __init__(self, at: TopicPartition, log: Log, topic: Topic, *, fsync_always: bool) -> None:
         self.at = at
         self.log = log
-        self.life = topic.life
         self.settings = topic.settings
         self.waiters: set[Callable[[], None]] = set()
         self.deleted = False
@@ -110,6 +114,17 @@ class HeldPartition:
         """Bring everything to the disk, as `fsync: interval` does from time to time."""
         await self._commit.synced(self.log.end_offset)
 
+    @property
+    def synced(self) -> bool:
+        return self.log.synced_offset == self.log.end_offset
+
+    def abandon(self) -> None:
+        """The partition is over: tell those who wait, and leave its log as it is."""
+        self.deleted = True
+        for wake in tuple(self.waiters):
+            wake()
+        self.log.abandon()
+
     async def maintain(self, *, sync_sealed: bool) -> None:
         """Drop what retention no longer keeps; with `sync_sealed`, sync all but the segment that grows, so that a start
         after a crash has little to scan though nothing is ever synced on the way of a request."""
@@ -127,83 +142,187 @@ class Store:
     """
 
     def __init__(
-        self, folder: Path, config: LogConfig, me: int, newest: Callable[[], ClusterView] | None = None
+        self,
+        data_dir: Path,
+        config: LogConfig,
+        me: int,
+        newest: Callable[[], ClusterView] | None = None,
+        files: Files = OS_FILES,
     ) -> None:
-        self._folder, self._former = folder / TOPICS_FOLDER, folder / FORMER_FOLDER
+        self._folders = PartitionFolders(data_dir, durable=config.durable, files=files)
         self._config = config
         self._me = me
+        self._newest = newest
+        self._files = files
+        self._threads = ThreadPoolExecutor(AT_ONCE_MAX + 2, "store")  # the others delete, and remove what was deleted
+        self._openings = Openings(self._threads, self._open, self._opened, self._not_opened)
         self._open_segments = OpenSegments()
         self._held: dict[tuple[str, int], HeldPartition] = {}
-        self._newest = newest
+        self._topics: dict[str, Topic] = {}  # of this or another broker's partitions, as they were followed first
         self._followed: ClusterView | None = None
+        self._deletions: dict[str, list[asyncio.Task[LogError | None]]] = {}
+        self._removing = asyncio.Lock()
+        self._started = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # --- what is held -------------------------------------------------------------------------------------
 
     def partition(self, topic: str, number: int) -> HeldPartition | None:
-        if self._newest is not None and (view := self._newest()) is not self._followed:
-            try:
-                self.follow(view)
-            except LogDiskFailed:
-                if (topic, number) not in self._held:
-                    raise
+        """None also where it is not open yet; see `opening`."""
+        self._follow_newest()
         return self._held.get((topic, number))
+
+    def opening(self, at: TopicPartition) -> Opening | None:
+        """What keeps a partition that this broker is to hold from being served. What to wait for is `opened`."""
+        self._follow_newest()
+        return self._openings.get(at)
+
+    async def opened(self, at: TopicPartition) -> None:
+        """Have a log opened before those that nobody asks for; return when it is open, or not to be held here.
+
+        Raises `LogError` where it cannot be opened, `NotLeader` where it takes longer than a client should wait.
+        """
+        opening = self.opening(at)
+        if opening is None:
+            return
+        self._openings.hurry(at)
+        try:
+            async with asyncio.timeout(OPENED_WITHIN_S):
+                await opening.over()
+        except TimeoutError:
+            raise NotLeader(f"{at.topic}-{at.partition} is still being opened") from None
+        if opening.error is not None:
+            raise opening.error
 
     @property
     def partitions(self) -> list[HeldPartition]:
         return list(self._held.values())
 
+    # --- following ----------------------------------------------------------------------------------------
+
+    def _follow_newest(self) -> None:
+        if self._newest is not None and (view := self._newest()) is not self._followed:
+            self.follow(view)
+
     def follow(self, view: ClusterView) -> None:
-        """Open what this broker is a replica of and does not hold yet; delete what no longer exists.
+        """Begin to open what this broker is a replica of and does not hold yet, and to delete what no longer exists.
 
         A view in which this broker itself is not there deletes nothing: who is shut out of the cluster, or reads what
-        is another's, does not know what exists. Raises `LogDiskFailed` where a log cannot even be read;
-        partitions before it are open then.
+        is another's, does not know what exists. What could not be opened is tried again.
         """
-        wanted = {
-            TopicPartition(topic.name, number): topic
-            for topic in view.topics.values()
-            for number, partition in enumerate(topic.partitions)
-            if self._me in partition.replicas
-        }
-        if self._me in view.brokers:
-            for held in self.partitions:
-                if held.at not in wanted or held.life != wanted[held.at].life:
-                    self._delete(held)
         self._followed = view
-        for at, topic in wanted.items():
-            if at not in self._held:
-                self._held[at] = self._opened(at, topic)
+        self._openings.begin_failed_again()
+        if self._me in view.brokers:
+            for topic in list(self._topics.values()):
+                now = view.topics.get(topic.name)
+                if now is None or now.life != topic.life:
+                    self._drop(topic)
+        for topic in view.topics.values():
+            if topic.name not in self._topics:
+                self._topics[topic.name] = topic
+                for number, partition in enumerate(topic.partitions):
+                    if self._me in partition.replicas:
+                        self._openings.begin(TopicPartition(topic.name, number), topic)
 
-    def _opened(self, at: TopicPartition, topic: Topic) -> HeldPartition:
-        settings = topic.settings
-        config = self._config
-        if settings.retention_bytes is not None:
-            config = replace(config, retention_bytes=settings.retention_bytes)
-        if settings.retention_ms is not None:
-            config = replace(config, retention_ms=settings.retention_ms)
-        folder = self._folder / f"{at.topic}-{at.partition}"
-        self._set_former_life_aside(folder, topic.life)
-        log = Log.open(folder, config, now_ms=_now_ms(), open_segments=self._open_segments)
-        with suppress(OSError):  # a disk that refuses changes: then it is tried again at the next start
-            if read_file(OS_FILES, folder / LIFE_FILE) is None:
-                replace_file(OS_FILES, folder / LIFE_FILE, topic.life.encode(), durable=config.durable)
-        return HeldPartition(at, log, topic, fsync_always=config.fsync is FsyncPolicy.ALWAYS)
+    async def caught_up(self, topic: str | None = None) -> None:
+        """Return when what was followed of a topic, or of all, has come to be here.
 
-    def _set_former_life_aside(self, folder: Path, life: str) -> None:
-        """Raises `LogDiskFailed`: rather no partition than one with another topic's messages."""
+        Raises `LogError` where the disk refused some of it.
+        """
+        deletions = [self._deletions.get(topic, [])] if topic is not None else list(self._deletions.values())
+        openings = [opening for opening in self._openings.all if topic in {None, opening.at.topic}]
+        refused = [await asyncio.shield(deletion) for same_name in deletions for deletion in tuple(same_name)]
+        for opening in openings:
+            await opening.over()
+            refused.append(opening.error)
+        for error in refused:
+            if error is not None:
+                raise error
+
+    async def start(self, view: ClusterView) -> None:
+        """Open all that this broker is to hold, and go on with what an earlier process did not finish.
+
+        Raises `LogError` where a log cannot be opened.
+        """
+        self._spawn(self._remove(self._folders.remove_deleted))
+        self.follow(view)
+        await self.caught_up()
+        self._started = True
+        strays = await self._in_thread(self._folders.not_of, dict(self._topics))
+        if strays:
+            named = ", ".join([str(folder) for folder in strays[:_NAMED_MAX]] + ["..."] * (len(strays) > _NAMED_MAX))
+            _LOG.warning(
+                "broker: topics were deleted or made anew while this broker was away; what it held of the former ones "
+                "is not served, and yours to remove: %s",
+                named,
+            )
+
+    # --- opening ------------------------------------------------------------------------------------------
+
+    def _open(self, opening: Opening) -> Log:
+        """In a thread."""
+        topic, config = opening.topic, self._config
+        if topic.settings.retention_bytes is not None:
+            config = replace(config, retention_bytes=topic.settings.retention_bytes)
+        if topic.settings.retention_ms is not None:
+            config = replace(config, retention_ms=topic.settings.retention_ms)
+        folder = self._folders.of(topic, opening.at.partition)
         try:
-            found = read_file(OS_FILES, folder / LIFE_FILE)
-            if found is not None and found != life.encode():
-                OS_FILES.make_directory(self._former)
-                places = (self._former / f"{folder.name}@{number}" for number in count(1))
-                OS_FILES.rename(folder, next(place for place in places if not place.exists()))
+            self._folders.make(topic)
         except OSError as error:
-            raise LogDiskFailed(f"{folder} belongs to a former topic and cannot be set aside: {error}") from error
+            raise LogDiskFailed(f"cannot make {folder.parent}: {error}") from error
+        return Log.open(folder, config, now_ms=_now_ms(), files=self._files)
 
-    def _delete(self, held: HeldPartition) -> None:
-        del self._held[held.at]
-        held.deleted = True
-        for wake in tuple(held.waiters):
-            wake()
-        held.log.delete()
+    def _opened(self, opening: Opening, log: Log) -> None:
+        log.share(self._open_segments)
+        always = self._config.fsync is FsyncPolicy.ALWAYS
+        self._held[opening.at] = HeldPartition(opening.at, log, opening.topic, fsync_always=always)
+
+    def _not_opened(self, error: LogError) -> None:
+        if self._started:  # else the start ends with it
+            _LOG.error("broker: a partition cannot be opened: %s", error)
+
+    # --- deleting -----------------------------------------------------------------------------------------
+
+    def _drop(self, topic: Topic) -> None:
+        del self._topics[topic.name]
+        in_threads = self._openings.drop(topic)
+        for number in range(len(topic.partitions)):
+            held = self._held.pop((topic.name, number), None)
+            if held is not None:
+                held.abandon()
+        deletion = self._spawn(self._delete(topic, in_threads))
+        under_way = self._deletions.setdefault(topic.name, [])
+        under_way.append(deletion)
+        deletion.add_done_callback(lambda _: self._forget(topic.name, deletion))
+
+    def _forget(self, name: str, deletion: asyncio.Task[LogError | None]) -> None:
+        self._deletions[name].remove(deletion)
+        if not self._deletions[name]:
+            del self._deletions[name]
+
+    async def _delete(self, topic: Topic, in_threads: Sequence[Opening]) -> LogError | None:
+        """Over when the topic's logs are no topic's any more; to remove them may take longer."""
+        for opening in in_threads:
+            await opening.over()
+        try:
+            apart = await self._in_thread(self._folders.set_apart, topic)
+        except OSError as error:
+            _LOG.error("broker: cannot delete the logs of topic %s: %s", topic.name, error)
+            return LogDiskFailed(f"cannot delete the logs of topic {topic.name}: {error}")
+        if apart is not None:
+            self._spawn(self._remove(self._folders.remove, apart))
+        return None
+
+    async def _remove(self, remove: Callable[..., None], *arguments: Path) -> None:
+        async with self._removing:
+            try:
+                await self._in_thread(remove, *arguments)
+            except OSError as error:
+                if not is_read_only(error):
+                    _LOG.error("broker: cannot remove what was deleted, the next start tries again: %s", error)
+
+    # --- now and then, and at the end ---------------------------------------------------------------------
 
     async def maintain(self) -> None:
         """What has to be done now and then. A partition whose disk fails says so to its own clients."""
@@ -211,12 +330,33 @@ class Store:
             if not held.deleted:
                 with suppress(LogError):
                     await held.maintain(sync_sealed=self._config.fsync is FsyncPolicy.NEVER)
+            await asyncio.sleep(0)  # there may be thousands
 
-    def close(self) -> None:
+    async def sync(self) -> None:
+        """Bring everything to the disk. A partition whose disk fails refuses writes from then on and says why."""
+        unsynced = [held.sync() for held in self.partitions if not held.synced]
+        await asyncio.gather(*unsynced, return_exceptions=True)
+
+    async def close(self) -> None:
         """Close every log in order, so that the next start has nothing to recover."""
-        for held in self._held.values():
-            held.log.close()
-        self._held.clear()
+        self._folders.stop()
+        await self._openings.close()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        held, self._held = self._held, {}
+        for partition in held.values():
+            partition.log.share(OpenSegments())
+        await asyncio.gather(*[self._in_thread(partition.log.close) for partition in held.values()])
+        self._threads.shutdown()
+
+    async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _now_ms() -> int:

@@ -20,7 +20,8 @@ class TopicAdmin:
         self._partitions_max = partitions_max
 
     async def create(self, name: str, partitions: int, replication_factor: int, settings: TopicSettings) -> Creation:
-        """Make a topic; when this returns, what this broker holds of it can be written to.
+        """Make a topic; when this returns, what this broker holds of it can be written to. The other brokers open what
+        they hold at the same time, and let requests wait for that.
 
         Raises what `Coordinator.create_topic` does, and `LogDiskFailed`, also where its journal was refused.
         """
@@ -34,13 +35,17 @@ class TopicAdmin:
             creation = await self._coordinator.create_topic(name, partitions, replication_factor, settings)
         except JournalFailed as error:
             raise LogDiskFailed(str(error)) from error
-        self._store.follow(self._coordinator.view())
+        await self._follow(name)
         return creation
 
     async def delete(self, name: str) -> None:
-        """Delete a topic with all that this broker holds of it. Raises as `create` does."""
+        """Delete a topic; when this returns, nothing that this broker held of it can come back. Raises as `create`."""
         try:
             await self._coordinator.delete_topic(name)
         except JournalFailed as error:
             raise LogDiskFailed(str(error)) from error
+        await self._follow(name)
+
+    async def _follow(self, name: str) -> None:
         self._store.follow(self._coordinator.view())
+        await self._store.caught_up(name)

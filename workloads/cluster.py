@@ -188,15 +188,15 @@ class Cluster:
     def _host(self, node: Node) -> str:
         return self._topology.address(node.name)
 
-    def partition_folder(self, broker: int, topic: str, partition: int) -> Path:
-        """Where a broker keeps a partition (docs/log_format.md), on its machine."""
-        return self._node_of(broker).data / "topics" / f"{topic}-{partition}"
+    def partition_folder(self, broker: int, topic: str, life: str, partition: int) -> Path:
+        """Where a broker keeps a partition (docs/broker.md), on its machine."""
+        return self._node_of(broker).data / "logs" / topic / life / str(partition)
 
-    async def readable_partition(self, broker: int, topic: str, partition: int) -> Path:
+    async def readable_partition(self, broker: int, topic: str, life: str, partition: int) -> Path:
         """The same, or a copy of it on this machine. Raises `TopologyFailed`."""
         name = self._node_of(broker).name
-        kept = self.partition_folder(broker, topic, partition)
-        return await self._topology.fetch(name, kept, self._folder / "fetched" / name)
+        kept = self.partition_folder(broker, topic, life, partition)
+        return await self._topology.fetch(name, kept, self._folder / "fetched" / name / topic / life)
 
     def _node_of(self, broker: int) -> Node:
         return next(node for node in self._nodes if node.id == broker)

@@ -302,10 +302,10 @@ class TrialRun:
 
     async def _stored(self) -> dict[int, Ids]:
         """Read each partition's log from its leader's disk, with the brokers' own reader in its process apart."""
-        leaders = await self._admin.leaders(self._topic)
+        leaders, lives = await self._admin.leaders(self._topic), await self._admin.lives(self._topic)
         out = self._work / "stored"
         folders = {
-            number: str(await self._cluster.readable_partition(leader, self._topic, number))
+            number: str(await self._cluster.readable_partition(leader, self._topic, lives[leader], number))
             for number, leader in leaders.items()
         }
         await self._reader.tell(out=str(out.with_suffix(".npz")), partitions=folders)

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from brokers.log.errors import LogError
+from brokers.store import NotLeader
 from brokers.wire.errors import ErrorCode
 from coordinators.errors import (
     CoordinationError,
@@ -46,22 +48,37 @@ class Service:
     budget: Budget
 
     def known_leader(self, at: TopicPartition) -> Partition | ErrorCode | None:
-        """Who leads, or why that cannot be said; None where it must be looked up."""
+        """Who leads, or why that cannot be said; None where `leaders` has to wait: for a look-up, or because this broker
+        leads and is still opening the log."""
         try:
-            return self.coordinator.known_leader(at)
+            leader = self.coordinator.known_leader(at)
         except CoordinationError as error:
             return code_of(error)
+        if leader is None or leader.leader != self.coordinator.me.id or (opening := self.store.opening(at)) is None:
+            return leader
+        return None if opening.error is None else ErrorCode.KAFKA_STORAGE_ERROR
 
     def leaders(self, wanted: Sequence[TopicPartition]) -> Coroutine[Any, Any, Leaders]:
-        """The same for all that one request names, looked up where it must be."""
+        """The same for all that one request names, after what there is to wait for."""
         return self._leader(wanted[0]) if len(wanted) == 1 else self._leaders(wanted)
 
     async def _leader(self, at: TopicPartition) -> Leaders:
         try:
-            found = self.coordinator.leader(at)
-            return [found if isinstance(found, Partition) else await found]
+            leader = await self._looked_up(at)
+            if leader.leader == self.coordinator.me.id and self.store.opening(at) is not None:
+                await self.store.opened(at)
+                leader = await self._looked_up(at)  # it may have passed on meanwhile
         except CoordinationError as error:
             return [code_of(error)]
+        except NotLeader:
+            return [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        except LogError:
+            return [ErrorCode.KAFKA_STORAGE_ERROR]
+        return [leader]
+
+    async def _looked_up(self, at: TopicPartition) -> Partition:
+        found = self.coordinator.leader(at)
+        return found if isinstance(found, Partition) else await found
 
     async def _leaders(self, wanted: Sequence[TopicPartition]) -> Leaders:
         """Asked for together, each of them once."""

@@ -38,7 +38,7 @@ Batch = tuple[bytearray | memoryview, BatchHeader]
 
 
 class Log:
-    """See the module. Made by `open`, ended by `close` or `delete`."""
+    """See the module. Made by `open`, ended by `close` or `abandon`; afterwards it refuses, or does nothing."""
 
     @classmethod
     def open(
@@ -52,8 +52,8 @@ class Log:
     ) -> "Log":
         """Recover the log in the directory, which is made if it is missing.
 
-        `now_ms` is milliseconds since 1970 on a clock that does not jump; producers expire by it. `open_segments` is
-        one for the whole process. On a disk that refuses changes the log opens for reading and `refusal` says why.
+        `now_ms` is milliseconds since 1970 on a clock that does not jump; producers expire by it. `open_segments`: see
+        `share`. On a disk that refuses changes the log opens for reading and `refusal` says why.
         LogDiskFailed when it cannot even be read.
         """
         recovery = Recovery(files, directory, config)
@@ -231,7 +231,7 @@ class Log:
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record that is not older than `timestamp`; None when all are older.
 
-        LogUnreadable when the way to it leads through damage; LogDiskFailed.
+        LogUnreadable when the way to it leads through damage; LogDiskFailed; LogClosed.
         """
         return self._reader.offset_for_timestamp(timestamp)
 
@@ -271,6 +271,8 @@ class Log:
 
     def end_flush(self, flush: Flush) -> None:
         """Note what was synced; LogSyncFailed when the disk failed, after which the log refuses writes for good."""
+        if self._reader.closed:
+            return  # its folder may be gone: that is no failure, and nobody relies on what would be noted
         if flush.error is not None:
             self._sync_failed = True
             self.refusal = f"{self._directory} was closed for writing: a sync failed: {flush.error}"
@@ -343,8 +345,10 @@ class Log:
         """Remove whole segments that the retention settings no longer keep, never the growing one; how many went.
 
         To be called now and then, with the same clock as `open`: it also forgets producers that stopped writing.
-        Records without a timestamp are kept by time for ever. LogDiskFailed when a file cannot be removed.
+        Records without a timestamp are kept by time for ever. LogDiskFailed when a file cannot be removed; LogClosed.
         """
+        if self._reader.closed:
+            raise LogClosed(f"{self._directory} is closed")
         self._producers.expire(now_ms, self._config.producer_unused_ms_max)
         before = len(self._segments)
         try:
@@ -389,15 +393,18 @@ class Log:
             return False  # the next start scans what is not known to be in order
         return True
 
-    def delete(self) -> None:
-        """Close the log and remove it from the disk, directory and all. LogDiskFailed when the disk refuses."""
+    def abandon(self) -> None:
+        """Close the files of a log whose directory is to be deleted: nothing is written or synced any more."""
         self._close_files("deleted")
-        try:
-            for name in self._files.list_names(self._directory):
-                self._files.unlink(self._directory / name)
-            self._files.remove_directory(self._directory)
-        except OSError as error:
-            raise LogDiskFailed(f"cannot delete {self._directory}: {error}") from error
+
+    def share(self, open_segments: OpenSegments) -> None:
+        """Keep the sealed segments that are open among these from now on. A thread that opens or closes a log does so
+        with a set of its own; all logs that are in use have one together."""
+        for segment in self._segments:
+            if segment in self._open_segments:
+                self._open_segments.forget(segment)
+                open_segments.adopt(segment)
+        self._open_segments = self._reader.open_segments = open_segments
 
     def _close_files(self, how: str) -> None:
         self._generation += 1

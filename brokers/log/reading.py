@@ -20,11 +20,11 @@ _BASE_OFFSET: Final = attrgetter("base_offset")
 class Reader:
     """Reads from `segments`, a list that the log keeps up to date: sealed ones and, last, the one that grows."""
 
-    __slots__ = ("_open_segments", "_positions", "_positions_max", "_segments", "closed", "read_end")
+    __slots__ = ("_positions", "_positions_max", "_segments", "closed", "open_segments", "read_end")
 
     def __init__(self, segments: list[Segment], open_segments: OpenSegments, positions_max: int) -> None:
         self._segments = segments
-        self._open_segments = open_segments
+        self.open_segments = open_segments
         self._positions_max = positions_max
         self._positions: dict[int, tuple[Segment, int]] = {}
         self.closed = False
@@ -54,7 +54,7 @@ class Reader:
         else:
             segment, position, base_offset = self.locate(offset)
         if segment is not self._segments[-1]:
-            self._open_segments.use(segment)
+            self.open_segments.use(segment)
         elif position == segment.size:
             return None
         position_max = position + bytes_max
@@ -106,7 +106,7 @@ class Reader:
 
     def _use(self, segment: Segment) -> None:
         if segment is not self._segments[-1]:
-            self._open_segments.use(segment)
+            self.open_segments.use(segment)
 
     def note_position(self, offset: int, segment: Segment, position: int) -> None:
         """Remember where a reader that came this far goes on; the oldest is forgotten beyond the bound."""
@@ -127,6 +127,8 @@ class Reader:
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """See Log.offset_for_timestamp."""
+        if self.closed:
+            raise LogClosed("the log is closed")
         for segment in self._segments:
             if segment.size and segment.timestamp_max >= timestamp:
                 self._use(segment)

@@ -191,6 +191,9 @@ class OpenSegments:
     def __len__(self) -> int:
         return len(self._in_use_order)
 
+    def __contains__(self, segment: Segment) -> bool:
+        return segment in self._in_use_order
+
     def use(self, segment: Segment) -> None:
         """Open the segment if it is closed, and count it as used just now."""
         if segment in self._in_use_order:

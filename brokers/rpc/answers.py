@@ -103,6 +103,7 @@ def topic_of(topic: Topic, store: Store) -> pb.Topic:
     """A topic as this broker knows it, with the offsets of the partitions that it holds."""
     answer = pb.Topic(
         name=topic.name,
+        life=topic.life,
         settings=pb.TopicSettings(
             fetch_records_max=topic.settings.fetch_records_max,
             retention_bytes=topic.settings.retention_bytes,

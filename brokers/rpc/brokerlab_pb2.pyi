@@ -649,7 +649,10 @@ class Topic(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
+    LIFE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    life: _builtins.str
+    """no other topic of the name ever had it; its brokers' folders are named by it"""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Partition]: ...
     @_builtins.property
@@ -660,10 +663,11 @@ class Topic(_message.Message):
         name: _builtins.str = ...,
         partitions: _abc.Iterable[Global___Partition] | None = ...,
         settings: Global___TopicSettings | None = ...,
+        life: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "partitions", b"partitions", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["life", b"life", "name", b"name", "partitions", b"partitions", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -131,14 +131,14 @@ class DataService(DataServicer):
         if isinstance(leader, Exception):
             raise leader
         known = leader if isinstance(leader, Partition) else await leader
-        held = self._led(request.topic, request.partition, known)
+        held, epoch = await self._led(_at(request), known)
         if not -1 <= request.acks <= 1:
             raise InvalidRequest(f"acks must be 0, 1 or -1 (all), not {request.acks}")
         if not request.records:
             raise InvalidRequest("a produce request carries at least one record")
         batch = encode_batch(to_send(request.records, time.time_ns() // 1_000_000))
         header = check_produced(batch, self._message_bytes_max)
-        (base_offset,) = held.append([(batch, header)], known.epoch)
+        (base_offset,) = held.append([(batch, header)], epoch)
         if isinstance(base_offset, Exception):
             raise base_offset
         count = self._metrics.produce
@@ -150,12 +150,17 @@ class DataService(DataServicer):
             return asyncio.ensure_future(_after(synced, answer))
         return answer
 
-    def _led(self, topic: str, partition: int, leader: Partition) -> HeldPartition:
-        """The partition, if this broker leads it. Raises `NotLeader`."""
-        held = self._store.partition(topic, partition)
+    async def _led(self, at: TopicPartition, leader: Partition) -> tuple[HeldPartition, int]:
+        """The partition, once its log is open, and at which epoch this broker leads it. Raises `NotLeader`, `LogError`."""
+        held = self._store.partition(*at)
+        if held is None and leader.leader == self._coordinator.me.id:
+            await self._store.opened(at)
+            again = self._coordinator.leader(at)  # it may have passed on meanwhile
+            leader = again if isinstance(again, Partition) else await again
+            held = self._store.partition(*at)
         if leader.leader != self._coordinator.me.id or held is None:
-            raise NotLeader(f"{topic}-{partition} is led by broker {leader.leader}")
-        return held
+            raise NotLeader(f"{at.topic}-{at.partition} is led by broker {leader.leader}")
+        return held, leader.epoch
 
     async def Fetch(  # noqa: N802 - the service's name
         self, request: pb.FetchRequest, context: grpc.aio.ServicerContext[pb.FetchRequest, pb.FetchResponse]
@@ -164,7 +169,7 @@ class DataService(DataServicer):
             _check_bounds(request)
             leader = self._coordinator.leader(_at(request))
             known = leader if isinstance(leader, Partition) else await leader
-            held = self._led(request.topic, request.partition, known)
+            held, _ = await self._led(_at(request), known)
             await _data_behind(held, request.offset, min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000)
             if held.deleted:
                 raise UnknownTopic(f"topic {request.topic!r} was deleted")

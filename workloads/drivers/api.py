@@ -190,6 +190,9 @@ class Admin(Protocol):
     async def leaders(self, topic: str) -> Mapping[int, int]:
         """Partition -> id of the broker that leads it."""
 
+    async def lives(self, topic: str) -> Mapping[int, str]:
+        """Broker -> what names the topic's folder there, apart from those of others that have had its name."""
+
     async def statistics(self) -> Sequence[BrokerStatistics]: ...
 
     async def close(self) -> None: ...

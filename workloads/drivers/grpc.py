@@ -379,6 +379,10 @@ class Admin:
     async def leaders(self, topic: str) -> Mapping[int, int]:
         return {part.number: part.leader for part in (await self._cluster.topic(topic)).partitions}
 
+    async def lives(self, topic: str) -> Mapping[int, str]:
+        addresses = await self._cluster.addresses()
+        return {broker: (await self._cluster.topic(topic, address)).life for broker, address in addresses.items()}
+
     async def end_offsets(self, topic: str) -> Mapping[int, int]:
         addresses = await self._cluster.addresses()
         ends: dict[int, int] = {}

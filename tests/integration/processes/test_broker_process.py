@@ -208,7 +208,7 @@ def test_a_torn_journal_and_a_torn_log_are_cut_at_the_next_start(broker: Running
     broker.end(signal.SIGKILL)
     for path, torn in (
         (broker.data / "journals" / "topics.journal", b"\0\0\0\x40half a record"),
-        (next((broker.data / "topics" / "t-0").glob("*.log")), b"\0" * 30),
+        (next((broker.data / "logs" / "t" / "1" / "0").glob("*.log")), b"\0" * 30),
     ):
         with path.open("ab") as file:
             file.write(torn)

@@ -119,8 +119,8 @@ def outcome(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, tampered: 
 
 def segment_of(run: TrialRun, partition: int) -> Path:
     for broker in (1, 2, 3):
-        folder = run._cluster.partition_folder(broker, run._topic, partition)
-        for path in sorted(folder.glob("*.log")):
+        logs = run._cluster.partition_folder(broker, run._topic, "*", partition)
+        for path in sorted(Path("/").glob(f"{logs.absolute().relative_to('/')}/*.log")):
             if path.stat().st_size:
                 return path
     raise AssertionError("the partition is stored somewhere")

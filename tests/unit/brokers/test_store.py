@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,8 +21,8 @@ NEVER = 10**15  # more than has passed since 1970
 def filled(folder: Path, settings: TopicSettings, **brokers: int) -> HeldPartition:
     """A partition with many segments, whose records are all as old as 1970."""
     store = Store(folder, replace(SMALL, **brokers), ME.id)  # type: ignore[arg-type] # they are whole numbers
-    topic = Topic("t", place("t", 1, 1, [ME.id]), settings)
-    store.follow(ClusterView(1, MappingProxyType({ME.id: ME}), MappingProxyType({"t": topic})))
+    topic = Topic("t", place("t", 1, 1, [ME.id]), settings, life="1")
+    asyncio.run(store.start(ClusterView(1, MappingProxyType({ME.id: ME}), MappingProxyType({"t": topic}))))
     held = store.partition("t", 0)
     assert held is not None
     for _ in range(30):

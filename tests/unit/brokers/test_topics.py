@@ -37,6 +37,6 @@ async def test_a_journal_that_takes_no_record_is_told_as_a_disk_that_refuses(tmp
     with pytest.raises(LogDiskFailed, match="cannot write topics"):
         await topics.delete("orders")
     assert list(coordinator.view().topics) == ["orders"]
-    store.close()
+    await store.close()
     for journal in journals.values():
         journal.close()

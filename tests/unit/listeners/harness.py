@@ -60,6 +60,7 @@ class Harness:
     coordinator: StaticCoordinator
     store: Store
     metrics: Metrics
+    topics: TopicAdmin
     clients: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self) -> Client:
@@ -111,7 +112,7 @@ async def listening(
     await topics.create("one", 1, 1, TopicSettings())
     await topics.create("two", 2, 1, TopicSettings())
     listener = KafkaListener(coordinator, store, topics, metrics, TopicDefaults(auto_create=True), limits)
-    harness = Harness(listener, coordinator, store, metrics)
+    harness = Harness(listener, coordinator, store, metrics, topics)
     try:
         await listener.start("127.0.0.1", 0)
         yield harness
@@ -120,7 +121,7 @@ async def listening(
             writer.close()
         await listener.stop()
         await coordinator.stop()
-        store.close()
+        await store.close()
         for journal in journals:
             journal.close()
 

@@ -82,9 +82,7 @@ def test_an_answer_on_its_way_outlives_its_topic(tmp_path: Path) -> None:
         async with listening(tmp_path) as harness:
             filled(harness)
             client = await half_sent(harness)
-            held = harness.store.partition("one", 0)
-            assert held is not None
-            held.log.delete()
+            await harness.topics.delete("one")
             assert values(fetched(await client.receive())[2]) == VALUES
 
     run(work())

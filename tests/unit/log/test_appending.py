@@ -1,13 +1,16 @@
 """What an append promises, and what it refuses."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from brokers.log import LeaderEpochStale, Log, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
+from brokers.log import FsyncPolicy, LeaderEpochStale, Log, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
 from brokers.wire.batch import decode_records, parse_header
 from tests.unit.log.batches import SMALL, Written, batch, everything, offsets, opened, row
+
+DURABLE = replace(SMALL, fsync=FsyncPolicy.ALWAYS)
 
 
 def test_batches_of_one_call_get_offsets_one_behind_the_other(tmp_path: Path) -> None:
@@ -67,14 +70,36 @@ def test_a_closed_log_refuses_everything_and_stays_closed(tmp_path: Path) -> Non
         log.read(0, 100)
     with pytest.raises(LogClosed):
         log.begin_flush()
+    with pytest.raises(LogClosed):
+        log.offset_for_timestamp(0)
+    with pytest.raises(LogClosed):
+        log.retain(now_ms=0)
+    with pytest.raises(LogRefusesWrites):
+        log.truncate_to(0)
+    assert not log.close()
 
 
-def test_a_deleted_log_leaves_no_directory(tmp_path: Path) -> None:
-    written = Written(opened(tmp_path / "log"))
+@pytest.mark.parametrize("ended", [Log.close, Log.abandon])
+def test_a_log_that_has_ended_touches_nothing_of_another_one_in_its_place(
+    tmp_path: Path, ended: Callable[[Log], object]
+) -> None:
+    """As maintenance did, which waited for a sync while a topic was deleted and made again."""
+    former = Written(opened(tmp_path / "log", replace(DURABLE, retention_bytes=1)))
     for _ in range(20):
-        written.append(b"x" * 50)
-    written.log.delete()
-    assert not (tmp_path / "log").exists()
+        former.append(b"x" * 50)
+    flush = former.log.begin_flush(sealed_only=True)
+    assert flush is not None
+    flush.run()
+    ended(former.log)
+    (tmp_path / "log").rename(tmp_path / "former")
+    present = Written(opened(tmp_path / "log", DURABLE))
+    for _ in range(20):
+        present.append(b"y" * 50)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "log").iterdir()}
+    former.log.end_flush(flush)
+    with pytest.raises(LogClosed):
+        former.log.retain(now_ms=0)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "log").iterdir()} == before
 
 
 def test_reading_before_the_start_or_behind_the_end_names_both(tmp_path: Path) -> None:

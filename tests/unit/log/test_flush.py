@@ -168,10 +168,14 @@ def test_a_flush_survives_that_its_log_rolls_is_cut_and_is_deleted(tmp_path: Pat
     flush = written.log.begin_flush()
     assert flush is not None
     written.log.truncate_to(3)
-    written.log.delete()
+    written.log.abandon()
+    (tmp_path / "log").rename(tmp_path / "deleted")
     with ThreadPoolExecutor(1) as executor:
         executor.submit(flush.run).result()
     assert isinstance(flush.error, FileNotFoundError)  # the directory is gone; the files were synced
+    refusal = written.log.refusal
+    written.log.end_flush(flush)
+    assert written.log.refusal == refusal, "that is no disk that failed"
 
 
 def test_a_flush_that_spans_a_truncation_proves_nothing(tmp_path: Path) -> None:

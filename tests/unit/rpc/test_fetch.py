@@ -44,7 +44,7 @@ class Stored:
 
     def __init__(self, folder: Path, message_bytes_max: int = MESSAGE_BYTES_MAX) -> None:
         self.store = Store(folder, LogConfig(), Here.me.id)
-        self.store.follow(ClusterView(1, {1: Here.me}, {"t": Topic("t", (PARTITION,))}))
+        asyncio.run(self.store.start(ClusterView(1, {1: Here.me}, {"t": Topic("t", (PARTITION,), life="1")})))
         self.metrics = Metrics()
         self.service = DataService(self.store, cast("Coordinator", Here()), self.metrics, message_bytes_max)
         self.message_bytes_max = message_bytes_max
@@ -70,7 +70,7 @@ class Stored:
 def stored(tmp_path: Path) -> Iterator[Stored]:
     made = Stored(tmp_path)
     yield made
-    made.store.close()
+    asyncio.run(made.store.close())
 
 
 def good(*values: bytes) -> bytearray:
@@ -159,7 +159,7 @@ def test_the_largest_batch_that_may_be_stored_can_be_read(tmp_path: Path) -> Non
     answer = stored.fetch()
     assert [len(one.value) for one in answer.records] == [UNPACKED_BYTES_MAX + MIB // 2]
     assert UNPACKED_BYTES_MAX < answer.ByteSize() < answer_bytes_max(UNPACKED_BYTES_MAX + MIB)
-    stored.store.close()
+    asyncio.run(stored.store.close())
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])

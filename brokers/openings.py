@@ -1,0 +1,139 @@
+"""Logs on their way to being open: in threads, some at a time, those that a request waits for before the others.
+
+To open a log takes the disk some milliseconds, and a scan after a crash takes long; a topic may have thousands of them.
+The event loop goes on meanwhile. All calls belong on its thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from brokers.log.errors import LogError
+from coordinators.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from brokers.log.log import Log
+    from coordinators.model import Topic
+
+AT_ONCE_MAX: Final = 4
+
+
+class Opening:
+    """A log that is to be opened, or is being opened, or could not be: then `error` says why."""
+
+    __slots__ = ("_over", "at", "error", "topic")
+
+    def __init__(self, at: TopicPartition, topic: Topic) -> None:
+        self.at = at
+        self.topic = topic
+        self.error: LogError | None = None
+        self._over = asyncio.Event()
+
+    async def over(self) -> None:
+        """Wait until the log is open, could not be opened, or is not wanted any more."""
+        await self._over.wait()
+
+    def end(self, error: LogError | None = None) -> None:
+        self.error = error
+        self._over.set()
+
+
+class Openings:
+    """What is not open yet, by partition; what failed stays until it is dropped or begun again.
+
+    `open_log` blocks, and raises `LogError`. What came of an opening that was not dropped meanwhile is told: `opened`
+    takes the log.
+    """
+
+    def __init__(
+        self,
+        threads: Executor,
+        open_log: Callable[[Opening], Log],
+        opened: Callable[[Opening, Log], None],
+        failed: Callable[[LogError], None],
+    ) -> None:
+        self._threads = threads
+        self._open_log = open_log
+        self._opened = opened
+        self._failed = failed
+        self._known: dict[TopicPartition, Opening] = {}
+        self._refused: dict[TopicPartition, Opening] = {}  # those that failed
+        self._queue: dict[TopicPartition, Opening] = {}
+        self._urgent: dict[TopicPartition, Opening] = {}  # those in the queue that somebody waits for
+        self._in_threads: set[Opening] = set()
+        self._workers: set[asyncio.Task[None]] = set()
+
+    def get(self, at: TopicPartition) -> Opening | None:
+        return self._known.get(at)
+
+    @property
+    def all(self) -> list[Opening]:
+        return list(self._known.values())
+
+    def begin_failed_again(self) -> None:
+        for opening in list(self._refused.values()):
+            self.begin(opening.at, opening.topic)
+
+    def begin(self, at: TopicPartition, topic: Topic) -> None:
+        self._refused.pop(at, None)
+        self._known[at] = self._queue[at] = Opening(at, topic)
+        if len(self._workers) < AT_ONCE_MAX:
+            worker = asyncio.get_running_loop().create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    def hurry(self, at: TopicPartition) -> None:
+        """Before those that nobody waits for."""
+        if at in self._queue:
+            self._urgent[at] = self._queue[at]
+
+    def drop(self, topic: Topic) -> list[Opening]:
+        """Open no more of a topic. The answer is what is in threads just now."""
+        for opening in [self._known.get(TopicPartition(topic.name, n)) for n in range(len(topic.partitions))]:
+            if opening is not None:
+                self._drop(opening)
+        return [opening for opening in self._in_threads if opening.topic is topic]
+
+    def _drop(self, opening: Opening) -> None:
+        del self._known[opening.at]
+        self._refused.pop(opening.at, None)
+        self._queue.pop(opening.at, None)
+        self._urgent.pop(opening.at, None)
+        if opening not in self._in_threads:
+            opening.end(opening.error)
+
+    async def _work(self) -> None:
+        while self._queue:
+            at = next(iter(self._urgent or self._queue))
+            self._urgent.pop(at, None)
+            opening = self._queue.pop(at)
+            self._in_threads.add(opening)
+            error: LogError | None = None
+            try:
+                log = await asyncio.get_running_loop().run_in_executor(self._threads, self._open_log, opening)
+                self._take(opening, log)
+            except LogError as refused:
+                error = refused
+                if self._known.get(at) is opening:
+                    self._refused[at] = opening
+                    self._failed(error)
+            finally:
+                self._in_threads.discard(opening)
+                opening.end(error)
+
+    def _take(self, opening: Opening, log: Log) -> None:
+        if self._known.get(opening.at) is opening:
+            del self._known[opening.at]
+            self._opened(opening, log)
+        else:
+            log.abandon()
+
+    async def close(self) -> None:
+        """Open no more; return when no thread is at it."""
+        for opening in self.all:
+            self._drop(opening)
+        await asyncio.gather(*self._workers)
