@@ -343,11 +343,14 @@ class Store:
         await self._openings.close()
         while self._tasks:
             await asyncio.wait(self._tasks)
-        held, self._held = self._held, {}
-        for partition in held.values():
-            partition.log.share(OpenSegments())
-        await asyncio.gather(*[self._in_thread(partition.log.close) for partition in held.values()])
+        await asyncio.gather(*[self._close_logs() for _ in range(AT_ONCE_MAX)])
         self._threads.shutdown()
+
+    async def _close_logs(self) -> None:
+        while self._held:
+            _, held = self._held.popitem()
+            held.log.share(OpenSegments())
+            await self._in_thread(held.log.close)
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)

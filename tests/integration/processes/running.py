@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,12 @@ def fill(folder: Path) -> Path:
 
 
 class RunningBroker:
-    """A broker process, alone or as one row of a longer list of brokers whose others do not run."""
+    """A broker process, alone or as one row of a longer list of brokers whose others do not run.
+
+    `module` is what runs, with arguments before the config: the broker, or one with a fault put in.
+    """
+
+    module: Sequence[str] = ("brokers",)
 
     def __init__(self, folder: Path, *, brokers: int = 1, **changes: Any) -> None:
         self.folder = folder
@@ -125,7 +130,7 @@ class RunningBroker:
         path.write_text(json.dumps(self.config))
         with (self.folder / "broker.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "brokers", str(path)], stdout=subprocess.PIPE, stderr=log
+                [sys.executable, "-W", "error", "-m", *self.module, str(path)], stdout=subprocess.PIPE, stderr=log
             )
         return self.process
 

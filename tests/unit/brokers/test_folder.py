@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.errors import FolderInUse, FolderOfAnother
-from brokers.folder import locked, owned
+from brokers.errors import FolderInUse, FolderOfAnother, FolderOfEarlierVersion
+from brokers.folder import locked, of_this_layout, owned
 from tests.unit.log.faulty_files import Death, FaultyFiles
 
 
@@ -54,7 +54,6 @@ def test_a_folder_is_that_of_the_first_broker_that_starts_on_it(tmp_path: Path) 
 
 def test_a_folder_of_an_earlier_version_becomes_that_of_who_starts_on_it(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
-    (tmp_path / "topics").mkdir()
     owned(tmp_path, 7)
     assert (tmp_path / "broker.json").read_text() == '{"broker": 7}\n'
     with pytest.raises(FolderOfAnother):
@@ -93,3 +92,13 @@ def test_a_disk_that_takes_no_note_keeps_nobody_from_starting(
     owned(tmp_path, 7, files)
     assert f"cannot note that {tmp_path} is the folder of broker 7" in caplog.text
     owned(tmp_path, 8)
+
+
+def test_logs_of_an_earlier_layout_are_refused_and_not_touched(tmp_path: Path) -> None:
+    of_this_layout(tmp_path)
+    (tmp_path / "topics").mkdir()
+    of_this_layout(tmp_path)
+    (tmp_path / "topics" / "orders-0").mkdir()
+    with pytest.raises(FolderOfEarlierVersion, match=r"topics holds 1 logs as an earlier version laid them out"):
+        of_this_layout(tmp_path)
+    assert (tmp_path / "topics" / "orders-0").is_dir()

@@ -2,67 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
-from brokers.log.config import LogConfig
+from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogDiskFailed
-from brokers.store import HeldPartition, Store
+from brokers.log.files import OsFiles
+from brokers.openings import AT_ONCE_MAX
+from brokers.store import HeldPartition, NotLeader, Store
 from brokers.wire.batch import RecordToSend, encode_batch, parse_header
-from coordinators.model import Broker, ClusterView, Topic
+from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
 from coordinators.placement import place
+from tests.contract.backend import WITHIN_S, asynchronous, eventually
+from tests.unit.log.faulty_files import FaultyFiles
 
 ME = Broker(1, "127.0.0.1", 9001, 9501)
 OTHER = Broker(2, "127.0.0.1", 9002, 9502)
-TOPICS = {name: Topic(name, place(name, 1, 1, [1])) for name in ("clicks", "orders")}
+TOPICS = {name: Topic(name, place(name, 1, 1, [1]), life="1") for name in ("clicks", "orders")}
 FULL = ClusterView(1, MappingProxyType({1: ME, 2: OTHER}), MappingProxyType(TOPICS))
+ORDERS = TopicPartition("orders", 0)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    made = Store(tmp_path, LogConfig(), ME.id)
-    made.follow(FULL)
-    return made
+@asynccontextmanager
+async def holding(folder: Path, view: ClusterView = FULL, **options: Any) -> AsyncIterator[Store]:
+    """A store that has done what the view says."""
+    store = Store(folder, options.pop("config", LogConfig()), ME.id, **options)
+    await store.start(view)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def follow(store: Store, view: ClusterView) -> None:
+    store.follow(view)
+    await store.caught_up()
 
 
 def held(store: Store) -> set[str]:
     return {partition.at.topic for partition in store.partitions}
 
 
-def test_a_topic_that_was_deleted_is_deleted_here(store: Store, tmp_path: Path) -> None:
-    store.follow(replace(FULL, topics=MappingProxyType({"orders": TOPICS["orders"]})))
-    assert held(store) == {"orders"}
-    assert [path.name for path in (tmp_path / "topics").iterdir()] == ["orders-0"]
+def with_topics(*topics: Topic) -> ClusterView:
+    return replace(FULL, topics=MappingProxyType({topic.name: topic for topic in topics}))
 
 
-def test_the_last_topic_can_be_deleted(store: Store) -> None:
-    store.follow(replace(FULL, topics=MappingProxyType({})))
-    assert held(store) == set()
-
-
-@pytest.mark.parametrize("brokers", [{}, {2: OTHER}])
-def test_a_view_without_this_broker_deletes_nothing(store: Store, brokers: dict[int, Broker]) -> None:
-    store.follow(replace(FULL, brokers=MappingProxyType(brokers), topics=MappingProxyType({})))
-    assert held(store) == {"clicks", "orders"}
-
-
-def test_what_was_deleted_meanwhile_is_deleted_when_this_broker_is_there_again(store: Store) -> None:
-    without = MappingProxyType({"orders": TOPICS["orders"]})
-    store.follow(replace(FULL, brokers=MappingProxyType({2: OTHER}), topics=without))
-    store.follow(replace(FULL, topics=without))
-    assert held(store) == {"orders"}
-
-
-def again(life: str, topics: dict[str, Topic] = TOPICS) -> ClusterView:
+def again(life: str) -> ClusterView:
     """The same, but for `orders`, which was deleted and made again."""
-    return replace(FULL, topics=MappingProxyType({**topics, "orders": replace(topics["orders"], life=life)}))
+    return with_topics(TOPICS["clicks"], replace(TOPICS["orders"], life=life))
 
 
 def orders(store: Store) -> HeldPartition:
-    found = store.partition("orders", 0)
+    found = store.partition(*ORDERS)
     assert found is not None
     return found
 
@@ -72,70 +71,283 @@ def write(partition: HeldPartition, value: bytes) -> None:
     partition.append([(batch, parse_header(batch))], 0)
 
 
-def test_a_topic_that_was_deleted_and_made_again_begins_empty_though_no_view_was_without_it(store: Store) -> None:
-    former = orders(store)
-    write(former, b"old")
-    store.follow(again("2"))
-    assert former.deleted
-    assert orders(store).end_offset == 0
-    assert store.partition("clicks", 0) is not None
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_view_without_this_broker_makes_nothing_anew(store: Store) -> None:
-    write(orders(store), b"old")
-    store.follow(replace(again("2"), brokers=MappingProxyType({2: OTHER})))
-    assert orders(store).end_offset == 1
+# --- what is deleted, and what is not -------------------------------------------------------------------------------
 
 
-def test_what_was_made_again_while_this_broker_was_away_begins_empty_and_the_old_is_set_aside(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_topic_that_was_deleted_is_deleted_here(tmp_path: Path) -> None:
+    async with holding(tmp_path) as store:
+        await follow(store, with_topics(TOPICS["orders"]))
+        assert held(store) == {"orders"}
+        assert [path.name for path in (tmp_path / "logs").iterdir()] == ["orders"]
+        await eventually(lambda: not list((tmp_path / "deleted").iterdir()))
+
+
+@asynchronous
+async def test_the_last_topic_can_be_deleted(tmp_path: Path) -> None:
+    async with holding(tmp_path) as store:
+        await follow(store, with_topics())
+        assert held(store) == set()
+
+
+@pytest.mark.parametrize("brokers", [{}, {2: OTHER}])
+@asynchronous
+async def test_a_view_without_this_broker_deletes_nothing(tmp_path: Path, brokers: dict[int, Broker]) -> None:
+    async with holding(tmp_path) as store:
+        await follow(store, replace(with_topics(), brokers=MappingProxyType(brokers)))
+        assert held(store) == {"clicks", "orders"}
+
+
+@asynchronous
+async def test_what_was_deleted_meanwhile_is_deleted_when_this_broker_is_there_again(tmp_path: Path) -> None:
+    async with holding(tmp_path) as store:
+        without = with_topics(TOPICS["orders"])
+        await follow(store, replace(without, brokers=MappingProxyType({2: OTHER})))
+        await follow(store, without)
+        assert held(store) == {"orders"}
+
+
+@asynchronous
+async def test_a_view_without_this_broker_makes_nothing_anew(tmp_path: Path) -> None:
+    async with holding(tmp_path) as store:
+        write(orders(store), b"old")
+        await follow(store, replace(again("2"), brokers=MappingProxyType({2: OTHER})))
+        assert orders(store).end_offset == 1
+
+
+@asynchronous
+async def test_a_deletion_that_the_disk_refuses_is_told_and_comes_to_no_other_topic(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = FaultyFiles()
+    async with holding(tmp_path, files=files) as store:
+        write(orders(store), b"old")
+        files.fail("rename", only="1")
+        store.follow(again("2"))
+        with pytest.raises(LogDiskFailed, match="cannot delete the logs of topic orders"):
+            await store.caught_up("orders")
+        files.heal()
+        await store.caught_up("orders")
+        assert orders(store).end_offset == 0
+    assert "cannot delete the logs of topic orders" in caplog.text
+    assert (tmp_path / "logs" / "orders" / "1" / "0").is_dir()
+
+
+# --- lives ----------------------------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_a_topic_that_was_deleted_and_made_again_begins_empty_though_no_view_was_without_it(
+    tmp_path: Path,
+) -> None:
+    async with holding(tmp_path) as store:
+        former = orders(store)
+        write(former, b"old")
+        await follow(store, again("2"))
+        assert former.deleted
+        assert orders(store).end_offset == 0
+        assert store.partition("clicks", 0) is not None
+
+
+@asynchronous
+async def test_what_was_made_again_while_this_broker_was_away_begins_empty_and_the_old_stays_and_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for life in ("1", "2", "3"):
-        away = Store(tmp_path, LogConfig(), ME.id)
-        away.follow(again(life))
-        assert orders(away).end_offset == 0
-        write(orders(away), life.encode())
-        away.close()
-    aside = sorted((tmp_path / "former-topics").iterdir())
-    assert [path.name for path in aside] == ["orders-0@1", "orders-0@2"]
-    assert [life.encode() in next(path.glob("*.log")).read_bytes() for life, path in zip("12", aside, strict=True)]
+        async with holding(tmp_path, again(life)) as away:
+            assert orders(away).end_offset == 0
+            write(orders(away), b"of life " + life.encode())
+    for life in ("1", "2"):
+        kept = tmp_path / "logs" / "orders" / life
+        assert b"of life " + life.encode() in next(kept.glob("0/*.log")).read_bytes()
+        assert str(kept) in caplog.records[-1].getMessage()
 
 
-def test_a_topic_that_is_the_same_goes_on_after_a_restart(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_former_life_that_is_the_present_one_again_has_its_messages(tmp_path: Path) -> None:
+    """As where ZooKeeper's tree was made anew by mistake, and is restored."""
+    for life, ends in (("1", 0), ("2", 0), ("1", 1), ("2", 1)):
+        async with holding(tmp_path, again(life)) as store:
+            assert orders(store).end_offset == ends
+            write(orders(store), b"kept")
+
+
+@asynchronous
+async def test_a_topic_that_is_the_same_goes_on_after_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for end in range(3):
-        store = Store(tmp_path, LogConfig(), ME.id)
-        store.follow(again("5"))
-        assert orders(store).end_offset == end
-        write(orders(store), b"more")
-        store.close()
-    assert not (tmp_path / "former-topics").exists()
+        async with holding(tmp_path, again("5")) as store:
+            assert orders(store).end_offset == end
+            write(orders(store), b"more")
+    assert not caplog.records
 
 
-def test_a_folder_that_does_not_say_whose_it_is_is_taken_over(tmp_path: Path) -> None:
-    first = Store(tmp_path, LogConfig(), ME.id)
-    first.follow(again("5"))
-    write(orders(first), b"kept")
-    first.close()
-    (tmp_path / "topics" / "orders-0" / "life").unlink()
-    second = Store(tmp_path, LogConfig(), ME.id)
-    second.follow(again("6"))
-    assert orders(second).end_offset == 1
-    assert (tmp_path / "topics" / "orders-0" / "life").read_text() == "6"
-
-
-def test_a_request_comes_to_the_life_that_the_newest_view_has(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_request_comes_to_the_life_that_the_newest_view_has(tmp_path: Path) -> None:
     views = [again("1")]
-    store = Store(tmp_path, LogConfig(), ME.id, lambda: views[-1])
-    write(orders(store), b"old")
-    views.append(again("2"))
-    assert orders(store).end_offset == 0
+    async with holding(tmp_path, views[0], newest=lambda: views[-1]) as store:
+        write(orders(store), b"old")
+        views.append(again("2"))
+        assert store.partition(*ORDERS) is None
+        await store.opened(ORDERS)
+        assert orders(store).end_offset == 0
 
 
-def test_a_topic_that_cannot_be_opened_keeps_no_other_from_being_used(tmp_path: Path) -> None:
-    views = [again("1", {"orders": TOPICS["orders"]})]
-    store = Store(tmp_path, LogConfig(), ME.id, lambda: views[-1])
-    write(orders(store), b"here")
-    (tmp_path / "topics" / "clicks-0").write_text("in the way")
-    views.append(again("1"))
-    assert orders(store).end_offset == 1
-    with pytest.raises(LogDiskFailed):
-        store.follow(views[-1])
-    assert orders(store).end_offset == 1
+class Gate(OsFiles):
+    """A disk that keeps chosen calls waiting until it is let go."""
+
+    def __init__(self, holds: Callable[[str, object], bool]) -> None:
+        self._holds = holds
+        self.reached = threading.Semaphore(0)
+        self.waiting = 0
+        self._open = threading.Event()
+
+    def let_go(self) -> None:
+        self._open.set()
+
+    def _pass(self, call: str, argument: object) -> None:
+        if self._holds(call, argument) and not self._open.is_set():
+            self.waiting += 1
+            self.reached.release()
+            assert self._open.wait(WITHIN_S)
+
+    def make_directory(self, path: Path) -> None:  # type: ignore[override]
+        self._pass("make_directory", path)
+        OsFiles.make_directory(path)
+
+    def fdatasync(self, handle: int) -> None:  # type: ignore[override]
+        self._pass("fdatasync", handle)
+        OsFiles.fdatasync(handle)
+
+
+@asynchronous
+async def test_maintenance_that_waits_for_a_slow_sync_does_nothing_to_the_topic_that_came_meanwhile(
+    tmp_path: Path,
+) -> None:
+    """Five messages that were acknowledged were gone 14 s later."""
+    gate = Gate(lambda call, _: call == "fdatasync")
+    config = LogConfig(segment_bytes=200, retention_bytes=1, fsync=FsyncPolicy.NEVER)
+    async with holding(tmp_path, config=config, files=gate) as store:
+        for _ in range(5):
+            write(orders(store), b"old" * 20)
+        maintenance = asyncio.create_task(store.maintain())
+        await asyncio.to_thread(gate.reached.acquire)
+        await follow(store, again("2"))
+        for _ in range(5):
+            write(orders(store), b"new" * 20)
+        before = files_in(tmp_path / "logs" / "orders")
+        gate.let_go()
+        await maintenance
+        assert files_in(tmp_path / "logs" / "orders") == before
+        assert (orders(store).start_offset, orders(store).end_offset) == (0, 5)
+
+
+# --- opening --------------------------------------------------------------------------------------------------------
+
+WIDE = Topic("wide", tuple(Partition((1,), 1, 0, (1,)) for _ in range(30)), life="1")
+
+
+def is_partition(call: str, argument: object) -> bool:
+    return isinstance(argument, Path) and argument.parent.parent.name == WIDE.name
+
+
+@asynchronous
+async def test_the_event_loop_goes_on_while_logs_are_opened_and_only_some_are_at_a_time(tmp_path: Path) -> None:
+    gate = Gate(is_partition)
+    async with holding(tmp_path, files=gate) as store:
+        store.follow(with_topics(*TOPICS.values(), WIDE))
+        for _ in range(AT_ONCE_MAX):
+            await asyncio.to_thread(gate.reached.acquire)
+        write(orders(store), b"others are served")
+        assert store.partition("wide", 0) is None
+        assert gate.waiting == AT_ONCE_MAX
+        gate.let_go()
+        await store.caught_up("wide")
+        assert len(store.partitions) == len(WIDE.partitions) + 2
+
+
+@asynchronous
+async def test_what_somebody_waits_for_is_opened_first(tmp_path: Path) -> None:
+    gate = Gate(is_partition)
+    async with holding(tmp_path, files=gate) as store:
+        store.follow(with_topics(*TOPICS.values(), WIDE))
+        for _ in range(AT_ONCE_MAX):
+            await asyncio.to_thread(gate.reached.acquire)
+        order: list[int] = []
+        asked = asyncio.create_task(store.opened(TopicPartition("wide", 29)))
+        asked.add_done_callback(lambda _: order.extend(at.partition for at in map(of, store.partitions)))
+        await asyncio.sleep(0)
+        gate.let_go()
+        await asked
+        await asyncio.sleep(0)
+        assert 29 in order
+        assert len(order) < len(WIDE.partitions)
+
+
+def of(partition: HeldPartition) -> TopicPartition:
+    return partition.at
+
+
+@asynchronous
+async def test_a_client_does_not_wait_for_ever_for_a_log_that_takes_long_to_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("brokers.store.OPENED_WITHIN_S", 0.01)
+    gate = Gate(is_partition)
+    async with holding(tmp_path, files=gate) as store:
+        store.follow(with_topics(WIDE))
+        with pytest.raises(NotLeader, match="wide-3 is still being opened"):
+            await store.opened(TopicPartition("wide", 3))
+        gate.let_go()
+        await store.caught_up("wide")
+
+
+@asynchronous
+async def test_a_topic_that_is_deleted_while_it_is_opened_leaves_nothing(tmp_path: Path) -> None:
+    gate = Gate(is_partition)
+    async with holding(tmp_path, files=gate) as store:
+        store.follow(with_topics(WIDE))
+        await asyncio.to_thread(gate.reached.acquire)
+        waits = asyncio.create_task(store.opened(TopicPartition("wide", 29)))
+        await asyncio.sleep(0)
+        store.follow(with_topics(replace(WIDE, life="2")))
+        await waits
+        gate.let_go()
+        await store.caught_up()
+        assert [path.name for path in (tmp_path / "logs" / "wide").iterdir()] == ["2"]
+        assert len(store.partitions) == len(WIDE.partitions)
+        await eventually(lambda: not list((tmp_path / "deleted").iterdir()))
+
+
+@asynchronous
+async def test_a_topic_that_cannot_be_opened_keeps_no_other_from_being_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with holding(tmp_path, with_topics(TOPICS["orders"])) as store:
+        write(orders(store), b"here")
+        (tmp_path / "logs" / "clicks").write_text("in the way")
+        store.follow(again("1"))
+        with pytest.raises(LogDiskFailed):
+            await store.caught_up("clicks")
+        with pytest.raises(LogDiskFailed):
+            await store.opened(TopicPartition("clicks", 0))
+        assert "a partition cannot be opened" in caplog.text
+        assert orders(store).end_offset == 1
+        (tmp_path / "logs" / "clicks").unlink()
+        await follow(store, replace(again("1"), version=2))
+        assert held(store) == {"clicks", "orders"}
+
+
+@asynchronous
+async def test_a_start_that_cannot_open_a_log_says_why(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "clicks").write_text("in the way")
+    store = Store(tmp_path, LogConfig(), ME.id)
+    with pytest.raises(LogDiskFailed, match="clicks"):
+        await store.start(FULL)
+    await store.close()

@@ -1,0 +1,85 @@
+"""A broker that is killed while it deletes a topic: the next topic of the name begins empty, and nothing is left."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import grpc
+import pytest
+
+from brokers.rpc import brokerlab_pb2 as pb
+from tests.integration.processes.running import RunningBroker, eventually
+
+CALLS_MIN = 12  # that a deletion makes with `fsync: always`
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[RunningBroker]:
+    made = RunningBroker(tmp_path / "broker", log={"fsync": "always"})
+    yield made
+    made.stop()
+
+
+def values(broker: RunningBroker) -> list[bytes]:
+    return [record.value for record in broker.data_stub().Fetch(pb.FetchRequest(topic="t")).records]
+
+
+def make(broker: RunningBroker) -> None:
+    created = broker.admin_stub().CreateTopic(pb.CreateTopicRequest(name="t", partitions=1, replication_factor=1))
+    assert created.error.code == pb.OK
+
+
+def write(broker: RunningBroker, value: bytes) -> int:
+    request = pb.ProduceRequest(topic="t", acks=-1, records=[pb.Record(value=value)])
+    answer = broker.data_stub().Produce(request)
+    assert answer.error.code == pb.OK
+    return answer.base_offset
+
+
+def died_deleting(broker: RunningBroker) -> bool:
+    """Delete the topic; whether that killed the broker, once it has or has removed all that was deleted."""
+    process, deleted = broker.process, broker.data / "deleted"
+    assert process is not None
+    try:
+        broker.admin_stub().DeleteTopic(pb.DeleteTopicRequest(name="t"))
+    except grpc.RpcError:
+        assert process.wait() == -signal.SIGKILL
+        return True
+    eventually(lambda: process.poll() is not None or not list(deleted.iterdir()), "it dies, or removes what it deleted")
+    return process.poll() is not None
+
+
+def test_kill_9_at_each_system_call_of_a_deletion_brings_no_message_into_the_next_topic(broker: RunningBroker) -> None:
+    logs, deleted = broker.data / "logs", broker.data / "deleted"
+    for call in count():
+        broker.module = ("tests.integration.processes.dying_broker", str(call))
+        broker.start()
+        if deleted.exists():
+            eventually(lambda: not list(deleted.iterdir()), "the start finishes what was begun")
+        make(broker)
+        assert values(broker) == []
+        assert write(broker, b"of life %d" % call) == 0
+        former = set(logs.glob("t/*"))
+        if not died_deleting(broker):
+            break
+        broker.stop()
+        # Killed before the rename, the deletion has not begun on this disk: the folder is told, and never served.
+        left = set(logs.glob("t/*"))
+        assert left in (former, former - {logs / "t" / str(call + 1)})
+    assert call >= CALLS_MIN
+    told = [path for path in logs.glob("t/*") if str(path) in broker.log]
+    assert told == list(logs.glob("t/*"))
+    assert broker.end(signal.SIGTERM) == 0
+
+
+def test_logs_that_an_earlier_version_laid_out_are_refused_with_what_to_do(broker: RunningBroker) -> None:
+    earlier = broker.data / "topics" / "t-0"
+    earlier.mkdir(parents=True)
+    (earlier / "life").write_text("1")
+    assert broker.spawn().wait() == 2
+    assert "as an earlier version laid them out" in broker.log
+    assert "docs/broker.md" in broker.log
+    assert (earlier / "life").read_text() == "1"
