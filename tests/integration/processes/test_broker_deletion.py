@@ -1,7 +1,8 @@
-"""A broker that is killed while it deletes a topic: the next topic of the name begins empty, and nothing is left."""
+"""A broker that deletes a topic, and is killed or slow meanwhile: the next topic of the name is one of its own."""
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from itertools import count
@@ -27,13 +28,18 @@ def values(broker: RunningBroker) -> list[bytes]:
     return [record.value for record in broker.data_stub().Fetch(pb.FetchRequest(topic="t")).records]
 
 
-def make(broker: RunningBroker) -> None:
-    created = broker.admin_stub().CreateTopic(pb.CreateTopicRequest(name="t", partitions=1, replication_factor=1))
+def make(broker: RunningBroker, topic: str = "t") -> None:
+    created = broker.admin_stub().CreateTopic(pb.CreateTopicRequest(name=topic, partitions=1, replication_factor=1))
     assert created.error.code == pb.OK
 
 
-def write(broker: RunningBroker, value: bytes) -> int:
-    request = pb.ProduceRequest(topic="t", acks=-1, records=[pb.Record(value=value)])
+def start_offset(broker: RunningBroker, topic: str) -> int:
+    described = broker.admin_stub().DescribeTopics(pb.DescribeTopicsRequest(names=[topic]))
+    return described.topics[0].partitions[0].start_offset
+
+
+def write(broker: RunningBroker, value: bytes, topic: str = "t") -> int:
+    request = pb.ProduceRequest(topic=topic, acks=-1, records=[pb.Record(value=value)])
     answer = broker.data_stub().Produce(request)
     assert answer.error.code == pb.OK
     return answer.base_offset
@@ -83,3 +89,32 @@ def test_logs_that_an_earlier_version_laid_out_are_refused_with_what_to_do(broke
     assert "as an earlier version laid them out" in broker.log
     assert "docs/broker.md" in broker.log
     assert (earlier / "life").read_text() == "1"
+
+
+def test_maintenance_that_waits_for_a_slow_sync_spares_the_topic_that_was_made_meanwhile(
+    broker: RunningBroker, tmp_path: Path
+) -> None:
+    """It unlinked the first segment of the new one: five messages that were acknowledged were gone."""
+    held, waits = tmp_path / "held", tmp_path / "held.waits"
+    broker.config["log"] = {"segment_bytes": 100, "retention_bytes": 1}
+    broker.module = (
+        "tests.integration.processes.slow_broker", json.dumps({"held": str(held), "maintenance_s": 0.05}),
+    )  # fmt: skip
+    held.touch()
+    broker.start()
+    make(broker)
+    for number in range(5):
+        write(broker, b"former %d" % number)
+    eventually(waits.exists, "maintenance waits for a sync")
+    broker.admin_stub().DeleteTopic(pb.DeleteTopicRequest(name="t"))
+    make(broker)
+    assert write(broker, b"kept") == 0
+    held.unlink()
+    make(broker, "other")
+    for number in range(5):
+        write(broker, b"other %d" % number, "other")
+    eventually(lambda: start_offset(broker, "other") > 0, "maintenance has gone on")
+    broker.end(signal.SIGKILL)
+    broker.module = RunningBroker.module
+    broker.start()
+    assert values(broker) == [b"kept"]
