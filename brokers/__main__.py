@@ -1,8 +1,8 @@
 """`python -m brokers CONFIG`: one broker, until SIGTERM or SIGINT.
 
 It says one line of JSON on stdout when it serves. It ends with 0 after a signal, 2 where the config is refused, its
-host is not this machine's or its folder another broker's or an earlier version's, 98 where a port is in use, 1 where the disk or the
-coordination service fails it.
+host is not this machine's or its folder another broker's or an earlier version's, 98 where a port is in use, 1 where
+the disk or the coordination service fails it.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from brokers.folders import PartitionFolders
 from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.epochs import UNKNOWN_EPOCH
 from brokers.log.errors import LogDiskFailed, LogError
 from brokers.log.files import OS_FILES, Files, is_read_only
 from brokers.log.flush import GroupCommit
@@ -271,7 +272,9 @@ class Store:
             self._folders.make(topic)
         except OSError as error:
             raise LogDiskFailed(f"cannot make {folder.parent}: {error}") from error
-        return Log.open(folder, config, now_ms=_now_ms(), files=self._files)
+        partition = topic.partitions[opening.at.partition]
+        epoch = partition.epoch if partition.leader == self._me else UNKNOWN_EPOCH
+        return Log.open(folder, config, now_ms=_now_ms(), files=self._files, leader_epoch=epoch)
 
     def _opened(self, opening: Opening, log: Log) -> None:
         log.share(self._open_segments)

@@ -48,8 +48,8 @@ class Service:
     budget: Budget
 
     def known_leader(self, at: TopicPartition) -> Partition | ErrorCode | None:
-        """Who leads, or why that cannot be said; None where `leaders` has to wait: for a look-up, or because this broker
-        leads and is still opening the log."""
+        """Who leads, or why that cannot be said; None where `leaders` has to wait: for a look-up, or for a log of this
+        broker's that is still being opened."""
         try:
             leader = self.coordinator.known_leader(at)
         except CoordinationError as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from brokers.log.checkpoint import FILE_NAME, Checkpoint, encode_checkpoint
 from brokers.log.config import LogConfig
+from brokers.log.epochs import UNKNOWN_EPOCH
 from brokers.log.errors import (
     LeaderEpochStale,
     LogChangeUncertain,
@@ -49,11 +50,13 @@ class Log:
         now_ms: int,
         files: Files = OS_FILES,
         open_segments: OpenSegments | None = None,
+        leader_epoch: int = UNKNOWN_EPOCH,
     ) -> "Log":
         """Recover the log in the directory, which is made if it is missing.
 
         `now_ms` is milliseconds since 1970 on a clock that does not jump; producers expire by it. `open_segments`: see
-        `share`. On a disk that refuses changes the log opens for reading and `refusal` says why.
+        `share`. `leader_epoch` is that of the appends to come, where it is known: the first one finds it noted, and
+        need not wait for the disk. On a disk that refuses changes the log opens for reading and `refusal` says why.
         LogDiskFailed when it cannot even be read.
         """
         recovery = Recovery(files, directory, config)
@@ -61,11 +64,18 @@ class Log:
             open_segments = OpenSegments()
         try:
             report = recovery.run()
-            return cls(recovery, report, open_segments, now_ms)
+            return cls(recovery, report, open_segments, now_ms, leader_epoch)
         except OSError as error:
             raise LogDiskFailed(f"cannot open the log in {directory}: {error}") from error
 
-    def __init__(self, recovery: Recovery, report: RecoveryReport, open_segments: OpenSegments, now_ms: int) -> None:
+    def __init__(
+        self,
+        recovery: Recovery,
+        report: RecoveryReport,
+        open_segments: OpenSegments,
+        now_ms: int,
+        leader_epoch: int,
+    ) -> None:
         self.recovery = report
         self.refusal = recovery.refusal
         self._files, self._directory, self._config = recovery.files, recovery.directory, recovery.config
@@ -85,6 +95,8 @@ class Log:
         self._unsynced.append(self._active)
         self._names_unsynced = True
         self._load_producers(now_ms)
+        if leader_epoch > self._epochs.latest:
+            self._epochs.begin(leader_epoch, self.end_offset)
         if self.refusal is None:
             with suppress(LogRefusesWrites):  # it can still be read
                 self._refuse_on_error("note that it is open", lambda: self._save_checkpoint(clean=False))
@@ -241,7 +253,7 @@ class Log:
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of the last batch, -1 when there is none."""
+        """The epoch of the last batch, or a higher one that is noted for the next; -1 when there is none."""
         return self._epochs.latest
 
     @property

@@ -151,7 +151,10 @@ class DataService(DataServicer):
         return answer
 
     async def _led(self, at: TopicPartition, leader: Partition) -> tuple[HeldPartition, int]:
-        """The partition, once its log is open, and at which epoch this broker leads it. Raises `NotLeader`, `LogError`."""
+        """The partition, once its log is open, and at which epoch this broker leads it.
+
+        Raises `NotLeader`, `LogError`.
+        """
         held = self._store.partition(*at)
         if held is None and leader.leader == self._coordinator.me.id:
             await self._store.opened(at)

@@ -1,4 +1,4 @@
-"""A topic of many partitions is made and deleted on slow disks: heartbeats do not wait for disks, nor do other topics."""
+"""A topic of many partitions is made and deleted on slow disks: neither heartbeats nor other topics wait for that."""
 
 from __future__ import annotations
 

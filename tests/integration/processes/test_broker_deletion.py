@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -89,6 +91,33 @@ def test_logs_that_an_earlier_version_laid_out_are_refused_with_what_to_do(broke
     assert "as an earlier version laid them out" in broker.log
     assert "docs/broker.md" in broker.log
     assert (earlier / "life").read_text() == "1"
+
+
+def test_the_commands_of_the_document_bring_the_logs_of_an_earlier_version_where_they_are_found(
+    broker: RunningBroker,
+) -> None:
+    broker.start()
+    make(broker)
+    write(broker, b"kept")
+    assert broker.end() == 0
+    earlier = broker.data / "topics"
+    earlier.mkdir()
+    (broker.data / "logs" / "t" / "1" / "0").rename(earlier / "t-0")
+    (earlier / "t-0" / "life").write_text("1")
+    (earlier / "unreadable-0").mkdir()
+    shutil.rmtree(broker.data / "logs")
+    document = (Path(__file__).parents[3] / "docs" / "broker.md").read_text()
+    (commands,) = (block for block in document.split("```") if "cd DATA_DIR" in block)
+    moved = subprocess.run(
+        ["bash", "-c", commands.replace("DATA_DIR", str(broker.data))], capture_output=True, text=True, check=False
+    )
+    assert "topics/unreadable-0: which life?" in moved.stderr
+    assert [path.name for path in earlier.iterdir()] == ["unreadable-0"]
+    assert broker.spawn().wait() == 2
+    (earlier / "unreadable-0").rmdir()
+    broker.start()
+    assert values(broker) == [b"kept"]
+    assert not (broker.data / "logs" / "t" / "1" / "0" / "life").exists()
 
 
 def test_maintenance_that_waits_for_a_slow_sync_spares_the_topic_that_was_made_meanwhile(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +14,14 @@ import pytest
 
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogDiskFailed
-from brokers.log.files import OsFiles
 from brokers.openings import AT_ONCE_MAX
 from brokers.store import HeldPartition, NotLeader, Store
 from brokers.wire.batch import RecordToSend, encode_batch, parse_header
 from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
 from coordinators.placement import place
-from tests.contract.backend import WITHIN_S, asynchronous, eventually
+from tests.contract.backend import asynchronous, eventually
 from tests.unit.log.faulty_files import FaultyFiles
+from tests.unit.log.slow_files import SlowFiles
 
 ME = Broker(1, "127.0.0.1", 9001, 9501)
 OTHER = Broker(2, "127.0.0.1", 9002, 9502)
@@ -198,50 +197,23 @@ async def test_a_request_comes_to_the_life_that_the_newest_view_has(tmp_path: Pa
         assert orders(store).end_offset == 0
 
 
-class Gate(OsFiles):
-    """A disk that keeps chosen calls waiting until it is let go."""
-
-    def __init__(self, holds: Callable[[str, object], bool]) -> None:
-        self._holds = holds
-        self.reached = threading.Semaphore(0)
-        self.waiting = 0
-        self._open = threading.Event()
-
-    def let_go(self) -> None:
-        self._open.set()
-
-    def _pass(self, call: str, argument: object) -> None:
-        if self._holds(call, argument) and not self._open.is_set():
-            self.waiting += 1
-            self.reached.release()
-            assert self._open.wait(WITHIN_S)
-
-    def make_directory(self, path: Path) -> None:  # type: ignore[override]
-        self._pass("make_directory", path)
-        OsFiles.make_directory(path)
-
-    def fdatasync(self, handle: int) -> None:  # type: ignore[override]
-        self._pass("fdatasync", handle)
-        OsFiles.fdatasync(handle)
-
-
 @asynchronous
 async def test_maintenance_that_waits_for_a_slow_sync_does_nothing_to_the_topic_that_came_meanwhile(
     tmp_path: Path,
 ) -> None:
     """Five messages that were acknowledged were gone 14 s later."""
-    gate = Gate(lambda call, _: call == "fdatasync")
+    disk = SlowFiles(lambda call, _: call == "fdatasync")
     config = LogConfig(segment_bytes=200, retention_bytes=1, fsync=FsyncPolicy.NEVER)
-    async with holding(tmp_path, config=config, files=gate) as store:
+    async with holding(tmp_path, config=config, files=disk) as store:
         for _ in range(5):
             write(orders(store), b"old" * 20)
         maintenance = asyncio.create_task(store.maintain())
-        await asyncio.to_thread(gate.reached.acquire)
+        await asyncio.to_thread(disk.reached.acquire)
         await follow(store, again("2"))
         for _ in range(5):
             write(orders(store), b"new" * 20)
         before = files_in(tmp_path / "logs" / "orders")
-        gate.let_go()
+        disk.let_go()
         await maintenance
         assert files_in(tmp_path / "logs" / "orders") == before
         assert (orders(store).start_offset, orders(store).end_offset) == (0, 5)
@@ -258,31 +230,40 @@ def is_partition(call: str, argument: object) -> bool:
 
 @asynchronous
 async def test_the_event_loop_goes_on_while_logs_are_opened_and_only_some_are_at_a_time(tmp_path: Path) -> None:
-    gate = Gate(is_partition)
-    async with holding(tmp_path, files=gate) as store:
+    disk = SlowFiles(is_partition)
+    async with holding(tmp_path, files=disk) as store:
         store.follow(with_topics(*TOPICS.values(), WIDE))
         for _ in range(AT_ONCE_MAX):
-            await asyncio.to_thread(gate.reached.acquire)
+            await asyncio.to_thread(disk.reached.acquire)
         write(orders(store), b"others are served")
         assert store.partition("wide", 0) is None
-        assert gate.waiting == AT_ONCE_MAX
-        gate.let_go()
+        assert disk.waiting == AT_ONCE_MAX
+        disk.let_go()
         await store.caught_up("wide")
         assert len(store.partitions) == len(WIDE.partitions) + 2
 
 
 @asynchronous
+async def test_the_first_append_finds_the_epoch_noted_and_waits_for_no_disk(tmp_path: Path) -> None:
+    disk = FaultyFiles()
+    async with holding(tmp_path, config=LogConfig(fsync=FsyncPolicy.ALWAYS), files=disk) as store:
+        done = len(disk.calls)
+        write(orders(store), b"first")
+        assert disk.calls[done:] == ["writev"]
+
+
+@asynchronous
 async def test_what_somebody_waits_for_is_opened_first(tmp_path: Path) -> None:
-    gate = Gate(is_partition)
-    async with holding(tmp_path, files=gate) as store:
+    disk = SlowFiles(is_partition)
+    async with holding(tmp_path, files=disk) as store:
         store.follow(with_topics(*TOPICS.values(), WIDE))
         for _ in range(AT_ONCE_MAX):
-            await asyncio.to_thread(gate.reached.acquire)
+            await asyncio.to_thread(disk.reached.acquire)
         order: list[int] = []
         asked = asyncio.create_task(store.opened(TopicPartition("wide", 29)))
         asked.add_done_callback(lambda _: order.extend(at.partition for at in map(of, store.partitions)))
         await asyncio.sleep(0)
-        gate.let_go()
+        disk.let_go()
         await asked
         await asyncio.sleep(0)
         assert 29 in order
@@ -298,26 +279,26 @@ async def test_a_client_does_not_wait_for_ever_for_a_log_that_takes_long_to_open
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("brokers.store.OPENED_WITHIN_S", 0.01)
-    gate = Gate(is_partition)
-    async with holding(tmp_path, files=gate) as store:
+    disk = SlowFiles(is_partition)
+    async with holding(tmp_path, files=disk) as store:
         store.follow(with_topics(WIDE))
         with pytest.raises(NotLeader, match="wide-3 is still being opened"):
             await store.opened(TopicPartition("wide", 3))
-        gate.let_go()
+        disk.let_go()
         await store.caught_up("wide")
 
 
 @asynchronous
 async def test_a_topic_that_is_deleted_while_it_is_opened_leaves_nothing(tmp_path: Path) -> None:
-    gate = Gate(is_partition)
-    async with holding(tmp_path, files=gate) as store:
+    disk = SlowFiles(is_partition)
+    async with holding(tmp_path, files=disk) as store:
         store.follow(with_topics(WIDE))
-        await asyncio.to_thread(gate.reached.acquire)
+        await asyncio.to_thread(disk.reached.acquire)
         waits = asyncio.create_task(store.opened(TopicPartition("wide", 29)))
         await asyncio.sleep(0)
         store.follow(with_topics(replace(WIDE, life="2")))
         await waits
-        gate.let_go()
+        disk.let_go()
         await store.caught_up()
         assert [path.name for path in (tmp_path / "logs" / "wide").iterdir()] == ["2"]
         assert len(store.partitions) == len(WIDE.partitions)

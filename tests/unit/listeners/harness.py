@@ -15,6 +15,7 @@ from brokers.journal import FileJournal
 from brokers.listeners.config import ListenerLimits
 from brokers.listeners.kafka import KafkaListener
 from brokers.log.config import LogConfig
+from brokers.log.files import OS_FILES, Files
 from brokers.metrics import Metrics
 from brokers.store import Store
 from brokers.topics import TopicAdmin
@@ -101,13 +102,14 @@ async def listening(
     limits: ListenerLimits = ListenerLimits(),  # noqa: B008 # frozen
     log: LogConfig = LogConfig(),  # noqa: B008 # frozen
     kind: type[StaticCoordinator] = StaticCoordinator,
+    files: Files = OS_FILES,
 ) -> AsyncIterator[Harness]:
     """A listener with the topics `one` (a partition) and `two` (two partitions)."""
     journals = [FileJournal(folder / f"{name}.journal", durable=False) for name in ("topics", "offsets")]
     made = dict(zip(("topics", "offsets"), journals, strict=True))
     coordinator = kind(CoordinatorSetup(ME, (ME,), made.__getitem__, {}))
     await coordinator.start()
-    store, metrics = Store(folder, log, ME.id), Metrics()
+    store, metrics = Store(folder, log, ME.id, files=files), Metrics()
     topics = TopicAdmin(coordinator, store, partitions_max=4000)
     await topics.create("one", 1, 1, TopicSettings())
     await topics.create("two", 2, 1, TopicSettings())

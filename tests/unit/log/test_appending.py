@@ -9,6 +9,7 @@ import pytest
 from brokers.log import FsyncPolicy, LeaderEpochStale, Log, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
 from brokers.wire.batch import decode_records, parse_header
 from tests.unit.log.batches import SMALL, Written, batch, everything, offsets, opened, row
+from tests.unit.log.faulty_files import FaultyFiles
 
 DURABLE = replace(SMALL, fsync=FsyncPolicy.ALWAYS)
 
@@ -58,6 +59,21 @@ def test_a_lower_leader_epoch_is_refused_and_nothing_is_appended(tmp_path: Path)
         log.append([batch()], 4)
     assert log.end_offset == 1
     assert log.leader_epoch == 5
+
+
+def test_an_epoch_that_was_known_when_the_log_was_opened_costs_the_first_append_no_sync(tmp_path: Path) -> None:
+    """The event loop would wait for it, once for each partition of a topic."""
+    for epoch in (3, 4):
+        files = FaultyFiles()
+        log = Log.open(tmp_path, DURABLE, now_ms=1000, files=files, leader_epoch=epoch)
+        assert log.leader_epoch == epoch
+        done = len(files.calls)
+        log.append([batch()], epoch)
+        assert files.calls[done:] == ["writev"]
+        with pytest.raises(LeaderEpochStale):
+            log.append([batch()], epoch - 1)
+        assert log.close()
+    assert opened(tmp_path).epoch_end_offset(3) == (3, 1)
 
 
 def test_a_closed_log_refuses_everything_and_stays_closed(tmp_path: Path) -> None:
