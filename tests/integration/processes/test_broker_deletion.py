@@ -113,7 +113,8 @@ def test_the_commands_of_the_document_bring_the_logs_of_an_earlier_version_where
     )
     assert "topics/unreadable-0: which life?" in moved.stderr
     assert [path.name for path in earlier.iterdir()] == ["unreadable-0"]
-    assert broker.spawn().wait() == 2
+    broker.spawn().wait()
+    assert broker.end() == 2
     (earlier / "unreadable-0").rmdir()
     broker.start()
     assert values(broker) == [b"kept"]
