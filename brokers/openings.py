@@ -23,13 +23,17 @@ AT_ONCE_MAX: Final = 4
 
 
 class Opening:
-    """A log that is to be opened, or is being opened, or could not be: then `error` says why."""
+    """A log that is to be opened, or is being opened, or could not be: then `error` says why.
 
-    __slots__ = ("_over", "at", "error", "topic")
+    `before` is the error of the try before this one.
+    """
 
-    def __init__(self, at: TopicPartition, topic: Topic) -> None:
+    __slots__ = ("_over", "at", "before", "error", "topic")
+
+    def __init__(self, at: TopicPartition, topic: Topic, before: LogError | None = None) -> None:
         self.at = at
         self.topic = topic
+        self.before = before
         self.error: LogError | None = None
         self._over = asyncio.Event()
 
@@ -46,7 +50,7 @@ class Openings:
     """What is not open yet, by partition; what failed stays until it is dropped or begun again.
 
     `open_log` blocks, and raises `LogError`. What came of an opening that was not dropped meanwhile is told: `opened`
-    takes the log.
+    takes the log, `failed` is told of an error that is not that of the try before.
     """
 
     def __init__(
@@ -79,8 +83,8 @@ class Openings:
             self.begin(opening.at, opening.topic)
 
     def begin(self, at: TopicPartition, topic: Topic) -> None:
-        self._refused.pop(at, None)
-        self._known[at] = self._queue[at] = Opening(at, topic)
+        former = self._refused.pop(at, None)
+        self._known[at] = self._queue[at] = Opening(at, topic, None if former is None else former.error)
         if len(self._workers) < AT_ONCE_MAX:
             worker = asyncio.get_running_loop().create_task(self._work())
             self._workers.add(worker)
@@ -120,7 +124,8 @@ class Openings:
                 error = refused
                 if self._known.get(at) is opening:
                     self._refused[at] = opening
-                    self._failed(error)
+                    if str(error) != str(opening.before):
+                        self._failed(error)
             finally:
                 self._in_threads.discard(opening)
                 opening.end(error)

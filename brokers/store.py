@@ -209,7 +209,7 @@ class Store:
         """Begin to open what this broker is a replica of and does not hold yet, and to delete what no longer exists.
 
         A view in which this broker itself is not there deletes nothing: who is shut out of the cluster, or reads what
-        is another's, does not know what exists. What could not be opened is tried again.
+        is another's, does not know what exists. What could not be opened is tried again, as it is by `maintain`.
         """
         self._followed = view
         self._openings.begin_failed_again()
@@ -329,6 +329,7 @@ class Store:
 
     async def maintain(self) -> None:
         """What has to be done now and then. A partition whose disk fails says so to its own clients."""
+        self._openings.begin_failed_again()
         for held in self.partitions:
             if not held.deleted:
                 with suppress(LogError):
