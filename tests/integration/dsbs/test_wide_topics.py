@@ -70,3 +70,13 @@ def test_a_produce_to_a_log_that_is_not_open_yet_waits_for_it_alone(cluster: Bro
         request = pb.ProduceRequest(topic="wide", partition=number, acks=1, records=[pb.Record(value=b"first")])
         answer = cluster.members[leader].data_stub().Produce(request)
         assert (answer.error.code, answer.base_offset) == (pb.OK, 0), answer.error
+
+
+def test_a_broker_that_opens_many_logs_at_its_start_is_not_suspected_meanwhile(cluster: Brokers) -> None:
+    cluster.members[1].create("wide", PARTITIONS, 3)
+    killed = cluster.lose(3)
+    eventually(lambda: 3 not in cluster.members[1].live(), "it is buried")
+    before = incarnations(cluster)
+    cluster.start(killed)
+    after = incarnations(cluster)
+    assert after == {**before, 3: ("alive", before[3][1] + 1)}, "its own start, and nobody's refutation"
