@@ -10,7 +10,7 @@ import pytest
 from coordinators.errors import Unavailable
 from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper.requests import Create
-from tests.contract.backend import asynchronous, until
+from tests.contract.backend import WITHIN_S, asynchronous, until
 from tests.contract.backends.zookeeper import end_session
 from tests.integration.zookeeper.brokers import Clock, group, knows, led
 
@@ -60,6 +60,46 @@ async def test_the_former_home_of_a_group_writes_over_nothing_that_its_new_home_
         await until(home, lambda view: 1 not in view.brokers)
         found = {name: await home.committed_offsets(name) for name in GROUPS}
         assert found == {name: {AT: Committed(9 if name in passed_on else 6)} for name in GROUPS}
+
+
+@asynchronous
+async def test_a_commit_that_comes_while_an_older_one_is_being_written_is_written_after_it(server: Server) -> None:
+    """Defence: of what waits, only what was written is forgotten."""
+    async with group(server.address) as brokers:
+        home, other = await brokers.start(1, offsets="interval", offsets_interval_ms=20), await brokers.start(2)
+        await until(home, lambda view: 2 in view.brokers)
+        await home.create_topic("orders", 1, 1)
+        await knows(other, "orders")
+        owned = next(name for name in GROUPS if home.group_coordinator(name) == 1)
+        await home.commit_offsets(owned, {AT: Committed(5)})
+        writing, may_write, written = held_back(home)
+        await home.commit_offsets(owned, {AT: Committed(6)})
+        await asyncio.wait_for(writing.wait(), WITHIN_S)
+        await home.commit_offsets(owned, {AT: Committed(7)})
+        may_write.set()
+        await asyncio.wait_for(written.wait(), WITHIN_S)
+        assert await home.committed_offsets(owned) == {AT: Committed(7)}
+        await home.stop()
+        await until(other, lambda view: 1 not in view.brokers)
+        assert await other.committed_offsets(owned) == {AT: Committed(7)}
+
+
+def held_back(coordinator: ZooKeeperCoordinator) -> tuple[asyncio.Event, asyncio.Event, asyncio.Event]:
+    """Set when an offset is about to be written; to be set, for it to be; set when it is."""
+    writing, may_write, written = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    commit = coordinator._session.commit
+
+    async def commit_when_told(kind: str, *operations: Operation) -> None:
+        if not any("/offsets/" in operation.path for operation in operations):
+            await commit(kind, *operations)
+            return
+        writing.set()
+        await may_write.wait()
+        await commit(kind, *operations)
+        written.set()
+
+    coordinator._session.commit = commit_when_told  # type: ignore[method-assign]
+    return writing, may_write, written
 
 
 class Killed(Exception):

@@ -48,6 +48,35 @@ async def test_a_broker_that_is_cut_off_leads_until_its_lease_ends() -> None:
 
 
 @asynchronous
+async def test_a_broker_whose_lease_has_ended_begins_nothing_that_only_a_leader_or_a_groups_home_may() -> None:
+    """Though the cluster would still hear it: its own clock is what tells."""
+    clock = Clock()
+    cluster = MemoryCluster(clock=clock, lease_s=5)
+    broker = NeverHeard(addressed(1), cluster)
+    await broker.start()
+    await broker.create_topic("orders", 1, 1)
+    clock.now_s = 4.9
+    await broker.change_in_sync(AT, {1}, 0)
+    await broker.commit_offsets("readers", {AT: Committed(1)})
+    clock.now_s = 5
+    with pytest.raises(Unavailable):
+        await broker.change_in_sync(AT, {1}, 0)
+    with pytest.raises(Unavailable):
+        broker.begin_commit("readers", {AT: Committed(2)})
+    with pytest.raises(Unavailable):
+        await broker.committed_offsets("readers")
+    assert cluster.offsets == {"readers": {AT: Committed(1)}}
+
+
+class NeverHeard(MemoryCoordinator):
+    """In touch, with a lease that nothing renews."""
+
+    @property
+    def lease_ends(self) -> float:
+        return self._cluster.lease_s
+
+
+@asynchronous
 async def test_a_broker_that_is_cut_off_changes_nothing_and_learns_nothing() -> None:
     cluster = MemoryCluster()
     brokers = await started(cluster)
