@@ -67,9 +67,9 @@ def end_offset(harness: Harness) -> int:
     return held.end_offset
 
 
-async def offset_at(client: Client, timestamp: int) -> tuple[int, int]:
+async def offset_at(client: Client, timestamp: int, epoch: int = -1) -> tuple[int, int]:
     """Error and offset."""
-    part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    part = ListOffsetsPartition(partition_index=0, current_leader_epoch=epoch, timestamp=timestamp)
     message = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="one", partitions=(part,)),))
     client.send(request(ApiKey.LIST_OFFSETS, 5, message))
     answer: ListOffsetsResponse = decode(ListOffsetsResponse, 5, (await client.receive())[4:], flexible=False)
@@ -121,5 +121,6 @@ def test_a_request_that_names_an_epoch_is_served_at_that_epoch_alone(tmp_path: P
                 client.send(fetch_request("one", 0, leader_epoch=epoch))
                 found, _, records = fetched(await client.receive())
                 assert (found, bool(records)) == (error, not error)
+                assert await offset_at(client, LATEST, epoch) == (error, -1 if error else 1)
 
     run(work())
