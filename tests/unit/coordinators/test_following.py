@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
-from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.config import LogConfig
 from brokers.log.errors import LogDiskFailed
 from brokers.store import HeldPartition, Store
 from brokers.wire.batch import RecordToSend, encode_batch, parse_header
 from coordinators.model import Broker, ClusterView, Topic
 from coordinators.placement import place
-from tests.unit.log.batches import SMALL
 
 ME = Broker(1, "127.0.0.1", 9001, 9501)
 OTHER = Broker(2, "127.0.0.1", 9002, 9502)
@@ -141,59 +139,3 @@ def test_a_topic_that_cannot_be_opened_keeps_no_other_from_being_used(tmp_path: 
     with pytest.raises(LogDiskFailed):
         store.follow(views[-1])
     assert orders(store).end_offset == 1
-
-
-@pytest.mark.parametrize("topics", [{}, {"clicks": TOPICS["clicks"]}, again("2").topics])
-@pytest.mark.parametrize("brokers", [{}, {2: OTHER}])
-def test_who_is_shut_out_keeps_what_was_acknowledged(
-    tmp_path: Path, brokers: dict[int, Broker], topics: dict[str, Topic]
-) -> None:
-    """On the disk, and for the next start; whatever the view of who does not belong to it says of topics."""
-    store = Store(tmp_path, LogConfig(), ME.id)
-    store.follow(again("1"))
-    write(orders(store), b"acknowledged")
-    store.follow(ClusterView(2, MappingProxyType(brokers), MappingProxyType(topics)))
-    assert orders(store).end_offset == 1
-    store.close()
-    back = Store(tmp_path, LogConfig(), ME.id)
-    back.follow(again("1"))
-    assert b"acknowledged" in orders(back).read(0, 1000)
-
-
-@pytest.mark.parametrize("fsync", list(FsyncPolicy))
-def test_maintenance_leaves_alone_what_was_deleted_since_it_began(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: FsyncPolicy
-) -> None:
-    """A partition that is maintained may take a sync; a topic that is deleted and made again meanwhile has the folder
-    of the former one, and nothing of it may go with what retention thinks of the former."""
-    config = replace(SMALL, fsync=fsync, retention_bytes=1)
-    store = Store(tmp_path, config, ME.id)
-    store.follow(again("1"))
-    first, second = store.partitions
-    name = second.at.topic
-    maintained, maintain = [], HeldPartition.maintain
-
-    def filled(held: HeldPartition) -> None:
-        for number in range(30):
-            write(held, b"%050d" % number)
-
-    async def remade_meanwhile(held: HeldPartition, *, sync_sealed: bool) -> None:
-        maintained.append((held.at.topic, held.deleted))
-        if held is first:
-            other = {**TOPICS, name: replace(TOPICS[name], life="9")}
-            store.follow(replace(FULL, topics=MappingProxyType(other)))
-            made = store.partition(name, 0)
-            assert made is not None
-            filled(made)
-        await maintain(held, sync_sealed=sync_sealed)
-
-    filled(first)
-    filled(second)
-    monkeypatch.setattr(HeldPartition, "maintain", remade_meanwhile)
-    asyncio.run(store.maintain())
-    assert maintained == [(first.at.topic, False)]
-    made = store.partition(name, 0)
-    assert made is not None
-    assert (made.start_offset, made.end_offset) == (0, 30)
-    assert b"%050d" % 0 in made.read(0, 1000)
-    store.close()

@@ -9,11 +9,9 @@ import pytest
 from coordinators.dsbs import topics
 from coordinators.dsbs.events import (
     ChangeInSync,
-    Commit,
     CreateTopic,
     DeleteTopic,
     Event,
-    Gather,
     Persist,
     Resign,
     Send,
@@ -23,8 +21,7 @@ from coordinators.dsbs.rows import Status
 from coordinators.dsbs.settings import Settings
 from coordinators.dsbs.simulated import Cluster
 from coordinators.dsbs.topics import inheritance
-from coordinators.model import DEFAULT_SETTINGS, Committed, Partition, TopicPartition
-from coordinators.placement import group_home
+from coordinators.model import DEFAULT_SETTINGS, Partition, TopicPartition
 from tests.unit.dsbs.clusters import agreed, created, machine
 
 SETTINGS = Settings()
@@ -79,20 +76,15 @@ def test_a_broker_that_slept_calls_nobody_dead_for_what_it_did_not_hear_meanwhil
     assert {row.status for number, row in sleeper.table.members.items() if number != 1} == {Status.SUSPECT}
 
 
-@pytest.mark.parametrize("what", ["creation", "deletion", "in sync", "resignation", "commit"])
+@pytest.mark.parametrize("what", ["creation", "deletion", "in sync", "resignation"])
 def test_what_others_are_told_is_on_the_disk_before(what: str) -> None:
     """Else a broker that dies between the two comes back without what it has promised."""
     cluster, partition = all_in_sync()
-    group = next(f"group-{number}" for number in range(100) if group_home(f"group-{number}", (1, 2, 3)) == 1)
-    token = cluster.token()
-    cluster.do(1, Gather(token, group))
-    assert cluster.run_until(lambda: token in cluster.nodes[1].finished, 2_000)
     events: dict[str, tuple[int, Event]] = {
         "creation": (1, CreateTopic(cluster.token(), "more", 1, 1, DEFAULT_SETTINGS)),
         "deletion": (1, DeleteTopic(cluster.token(), "orders")),
         "in sync": (partition.leader, ChangeInSync(AT, frozenset({partition.leader}), partition.epoch)),
         "resignation": (partition.leader, Resign(AT, partition.epoch)),
-        "commit": (1, Commit(group, {AT: Committed(7)})),
     }
     number, event = events[what]
     actions = [type(action) for action in machine(cluster, number).step(event, cluster.now_ms)]

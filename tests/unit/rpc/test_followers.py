@@ -2,102 +2,95 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import pytest
 
-from brokers.log.config import LogConfig
 from brokers.metrics import Metrics
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.data import DataService
-from brokers.store import Store
-from coordinators.api import Coordinator
-from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
+from coordinators.memory import MemoryCluster, MemoryCoordinator
+from coordinators.model import Partition, TopicPartition
+from tests.contract.backend import addressed, asynchronous
+from tests.unit.brokers.held import found, holding
 
 CONTEXT: Any = None
-MINE = Partition(replicas=(1, 2), leader=1, epoch=0, in_sync=(1,))
-ANOTHERS = Partition(replicas=(1, 2), leader=2, epoch=1, in_sync=(2,))
+OTHER = 2
 
 
-class Says:
-    """A coordinator that says who leads, at once or when it is awaited."""
+class Deposed(MemoryCoordinator):
+    """Another replica leads while `leads` is false, at a higher epoch; it is known here, or must be looked up."""
 
-    me = Broker(1, "127.0.0.1", 1, 2)
+    leads = True
+    looks_up = False
 
-    def __init__(self) -> None:
-        self.answer = MINE
-        self.at_once = True
+    def _answer(self, at: TopicPartition) -> Partition:
+        partition = self.view().partition(at)
+        return partition if self.leads else replace(partition, leader=OTHER, epoch=1)
 
-    def leader(self, at: TopicPartition) -> Partition | Awaitable[Partition]:
-        return self.answer if self.at_once else self._found()
+    def _known_leader(self, at: TopicPartition) -> Partition | None:  # type: ignore[override] # as the contract allows
+        return None if self.looks_up else self._answer(at)
 
-    async def _found(self) -> Partition:
-        return self.answer
-
-
-@pytest.fixture
-def says() -> Says:
-    return Says()
+    async def _find_leader(self, at: TopicPartition) -> Partition:
+        return self._answer(at)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path, LogConfig(), Says.me.id)
-    made.follow(ClusterView(1, {1: Says.me}, {"t": Topic("t", (MINE,))}))
-    yield made
-    made.close()
+class Served(NamedTuple):
+    service: DataService
+    coordinator: Deposed
 
+    async def produce(self, value: bytes) -> pb.ProduceResponse:
+        return await self.service.Produce(produce(value), CONTEXT)
 
-@pytest.fixture
-def service(store: Store, says: Says) -> DataService:
-    return DataService(store, cast("Coordinator", says), Metrics(), 1_000_000)
+    async def fetch(self) -> pb.FetchResponse:
+        return await self.service.Fetch(pb.FetchRequest(topic="t"), CONTEXT)
 
 
 def produce(value: bytes) -> pb.ProduceRequest:
     return pb.ProduceRequest(topic="t", acks=1, records=[pb.Record(value=value)])
 
 
-def end_offset(store: Store) -> int:
-    held = store.partition("t", 0)
-    assert held is not None
-    return held.end_offset
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[Served]:
+    coordinator = Deposed(addressed(1), MemoryCluster())
+    await coordinator.start()
+    await coordinator.create_topic("t", 1, 1)
+    async with holding(folder, coordinator.view(), coordinator.me.id) as store:
+        yield Served(DataService(store, coordinator, Metrics(), 1_000_000), coordinator)
+        assert found(store, "t").end_offset == 1, "what was written as leader"
+    await coordinator.stop()
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_replica_that_does_not_lead_refuses_what_it_would_serve_as_leader(
-    service: DataService, store: Store, says: Says, at_once: bool
-) -> None:
-    says.at_once = at_once
-
-    async def work() -> None:
-        assert (await service.Produce(produce(b"as leader"), CONTEXT)).base_offset == 0
-        assert [one.value for one in (await service.Fetch(pb.FetchRequest(topic="t"), CONTEXT)).records] == [
-            b"as leader"
-        ]
-        says.answer = ANOTHERS
-        refused = await service.Produce(produce(b"as follower"), CONTEXT)
+@pytest.mark.parametrize("looks_up", [False, True])
+@asynchronous
+async def test_a_replica_that_does_not_lead_refuses_what_it_served_as_leader(tmp_path: Path, looks_up: bool) -> None:
+    async with served(tmp_path) as one:
+        one.coordinator.looks_up = looks_up
+        assert (await one.produce(b"as leader")).base_offset == 0
+        assert [record.value for record in (await one.fetch()).records] == [b"as leader"]
+        one.coordinator.leads = False
+        refused = await one.produce(b"as follower")
         assert (refused.base_offset, refused.error.code, refused.error.definite) == (-1, pb.NOT_LEADER, True)
-        fetched = await service.Fetch(pb.FetchRequest(topic="t"), CONTEXT)
+        fetched = await one.fetch()
         assert (fetched.error.code, list(fetched.records)) == (pb.NOT_LEADER, [])
 
-    asyncio.run(work())
-    assert end_offset(store) == 1
 
-
-def test_a_stream_to_a_replica_that_does_not_lead_is_refused_message_by_message(
-    service: DataService, store: Store, says: Says
+@pytest.mark.parametrize("looks_up", [False, True])
+@asynchronous
+async def test_a_stream_to_a_replica_that_does_not_lead_is_refused_message_by_message(
+    tmp_path: Path, looks_up: bool
 ) -> None:
-    says.answer = ANOTHERS
-
     async def requests() -> AsyncIterator[pb.ProduceRequest]:
         for number in range(3):
             yield produce(b"%d" % number)
 
-    async def work() -> list[int]:
-        return [answer.error.code async for answer in service.ProduceStream(requests(), CONTEXT)]
-
-    assert asyncio.run(work()) == [pb.NOT_LEADER] * 3
-    assert end_offset(store) == 0
+    async with served(tmp_path) as one:
+        one.coordinator.looks_up = looks_up
+        await one.produce(b"as leader")
+        one.coordinator.leads = False
+        answers = [answer.error.code async for answer in one.service.ProduceStream(requests(), CONTEXT)]
+        assert answers == [pb.NOT_LEADER] * 3
