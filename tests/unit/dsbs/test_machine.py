@@ -368,13 +368,16 @@ def test_a_copy_that_was_lost_is_sent_again() -> None:
 
 def test_a_copy_counts_as_kept_when_the_answer_is_to_it_and_to_no_other() -> None:
     cluster = agreed(4)
-    cluster.conditions.dropped = 1.0
     home = commit(cluster, "readers", 10)
+    cluster.run(2 * SETTINGS.copy_ms)
+    commit(cluster, "readers", 20)
+    cluster.conditions.dropped = 1.0
+    cluster.run(2 * SETTINGS.copy_ms)
     for other in cluster.nodes.keys() - {home}:
         told(cluster, home, forged(cluster, other, Kept(token=1_000), sequence=0))
     cluster.heal()
     cluster.run(SETTINGS.timeout_ms + 2 * SETTINGS.copy_ms)
-    assert taken_over(cluster, "readers", home) == {AT: Committed(10)}
+    assert taken_over(cluster, "readers", home) == {AT: Committed(20)}
 
 
 def test_a_group_follows_its_home_when_a_broker_is_added() -> None:
