@@ -10,7 +10,7 @@ RUN_ARGUMENTS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick paper full test check bench bench-coordination bench-analysis fuzz kills sim clean lock proto
+.PHONY: help setup run quick paper full test check bench bench-coordination bench-analysis fuzz kills sim mutants clean lock proto
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 28
@@ -61,6 +61,9 @@ kills: $(SETUP)  ## 1,000 kills of a log that acknowledges after the sync; 10,00
 
 sim: $(SETUP)  ## 10,000 simulated DSBS clusters on a faulty network
 	@$(BIN)/python -m tests.campaigns.sim --runs 10000 $(RUN_ARGUMENTS)
+
+mutants: $(SETUP)  ## break each promise by hand; the mutants that no test finds are printed
+	@$(BIN)/python -m tests.campaigns.mutants $(RUN_ARGUMENTS)
 
 clean:  ## remove .venv, results and caches
 	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

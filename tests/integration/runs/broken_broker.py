@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from brokers.__main__ import main
 from brokers.log.errors import LogDiskFailed
 from brokers.log.files import OsFiles
 from brokers.log.log import Log
-from brokers.wire.batch import parse_header
+from brokers.wire.batch import CRC, CRC_AT, CRC_BEGIN, parse_header
 from brokers.wire.rows import Row
 from workloads import processes
 
@@ -77,6 +78,23 @@ class Reorders:
         return results
 
 
+class Corrupts:
+    """One batch in a hundred is stored with a byte of its last message changed, and signed again: no CRC tells."""
+
+    seen = 0
+
+    def __call__(self, log: Log, batches: Sequence[Any], epoch: int) -> list[Any]:
+        changed: list[Any] = []
+        for batch, header in batches:
+            self.seen += 1
+            copy = bytearray(batch)
+            if self.seen % 100 == 0:
+                copy[-2] ^= 1  # behind a message there is a byte that counts its headers
+                CRC.pack_into(copy, CRC_AT, crc32c(memoryview(copy)[CRC_BEGIN:]))
+            changed.append((copy, header))
+        return sound(log, changed, epoch)
+
+
 class Delays:
     """Whatever is appended takes 50 ms more."""
 
@@ -93,7 +111,8 @@ class Refuses:
 
 
 FAULTS: dict[str, Callable[[], Append]] = {
-    "drops": Drops, "duplicates": Duplicates, "reorders": Reorders, "delays": Delays, "refuses": Refuses,
+    "drops": Drops, "duplicates": Duplicates, "reorders": Reorders, "corrupts": Corrupts, "delays": Delays,
+    "refuses": Refuses,
 }  # fmt: skip
 
 

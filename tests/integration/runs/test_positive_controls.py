@@ -17,8 +17,16 @@ from workloads.results import LATENCY, bucket_range_ns
 from workloads.runner import Summary
 
 
-def one_cell(messages: int, *, batch: int = 1, rate: str = "max", mode: str = "split", driver: str = "kafka") -> Plan:
-    cell = f"message_size: 32B, batch_size: {batch}, mode: {mode}, rate: {rate}, commit: end"
+def one_cell(
+    messages: int,
+    *,
+    size: str = "32B",
+    batch: int = 1,
+    rate: str = "max",
+    mode: str = "split",
+    driver: str = "kafka",
+) -> Plan:
+    cell = f"message_size: {size}, batch_size: {batch}, mode: {mode}, rate: {rate}, commit: end"
     experiment = f"{cell}, driver: {driver}, brokers: 1, partitions: 1"
     return plan(
         experiments=f"experiments: {{one: {{{experiment}}}}}",
@@ -54,6 +62,17 @@ def test_a_broker_that_stores_a_batch_behind_the_next_is_found(tmp_path: Path, m
     put_in(monkeypatch, "reorders")
     found = reason(tmp_path, one_cell(900, batch=10))
     assert "partition 0: 1 messages stored out of their producer's order (0.10)" in found
+
+
+@pytest.mark.parametrize("size", ["32B", "4KB"])
+@pytest.mark.parametrize("driver", ["kafka", "grpc"])
+def test_a_broker_that_changes_a_byte_of_a_message_is_found_by_every_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver: str, size: str
+) -> None:
+    """The brokers' own CRCs hold, every id is there once and in order, and all counts agree: payloads alone tell."""
+    put_in(monkeypatch, "corrupts")
+    found = reason(tmp_path, one_cell(1_000, size=size, driver=driver))
+    assert found == "10 messages were received with a payload that nobody sent"
 
 
 @pytest.mark.parametrize("driver", ["kafka", "grpc"])

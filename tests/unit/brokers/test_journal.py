@@ -258,6 +258,19 @@ def test_a_rewrite_that_the_disk_refuses_leaves_what_was_there(path: Path, files
     assert read(path) == RECORDS
 
 
+@pytest.mark.parametrize("short_to", [0, 1, 12])
+def test_a_rewrite_that_a_full_disk_cuts_short_leaves_what_was_there(
+    path: Path, files: FaultyFiles, short_to: int
+) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.short_to = short_to
+    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal: short write"):
+        journal.replace([b"new", b"more"])
+    journal.close()
+    assert read(path) == RECORDS
+
+
 def test_a_rewrite_that_dies_half_way_leaves_what_was_there(path: Path, files: FaultyFiles) -> None:
     written(path, RECORDS)
     journal = FileJournal(path, durable=False, files=files)

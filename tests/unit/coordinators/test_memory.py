@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import pytest
 
 from coordinators.errors import OutcomeUnknown, StaleEpoch, Unavailable
 from coordinators.memory import MemoryCluster, MemoryCoordinator
 from coordinators.model import Committed, TopicPartition
 from tests.contract.backend import addressed, asynchronous
+
+if TYPE_CHECKING:
+    from coordinators.model import Partition
 
 AT = TopicPartition("orders", 0)
 
@@ -39,6 +45,35 @@ async def test_a_broker_that_is_cut_off_leads_until_its_lease_ends() -> None:
     clock.now_s = 105
     with pytest.raises(Unavailable):
         leader.known_leader(AT)
+
+
+@asynchronous
+async def test_a_broker_whose_lease_has_ended_begins_nothing_that_only_a_leader_or_a_groups_home_may() -> None:
+    """Though the cluster would still hear it: its own clock is what tells."""
+    clock = Clock()
+    cluster = MemoryCluster(clock=clock, lease_s=5)
+    broker = NeverHeard(addressed(1), cluster)
+    await broker.start()
+    await broker.create_topic("orders", 1, 1)
+    clock.now_s = 4.9
+    await broker.change_in_sync(AT, {1}, 0)
+    await broker.commit_offsets("readers", {AT: Committed(1)})
+    clock.now_s = 5
+    with pytest.raises(Unavailable):
+        await broker.change_in_sync(AT, {1}, 0)
+    with pytest.raises(Unavailable):
+        broker.begin_commit("readers", {AT: Committed(2)})
+    with pytest.raises(Unavailable):
+        await broker.committed_offsets("readers")
+    assert cluster.offsets == {"readers": {AT: Committed(1)}}
+
+
+class NeverHeard(MemoryCoordinator):
+    """In touch, with a lease that nothing renews."""
+
+    @property
+    def lease_ends(self) -> float:
+        return self._cluster.lease_s
 
 
 @asynchronous
@@ -82,3 +117,38 @@ async def test_a_change_whose_answer_is_lost_has_happened() -> None:
         await brokers[1].create_topic("orders", 1, 1)
     assert not error.value.definite
     assert "orders" in brokers[2].view().topics
+
+
+class LooksUp(MemoryCoordinator):
+    """Knows no leader by itself, and has its answer when the test says so."""
+
+    def __init__(self, number: int, cluster: MemoryCluster) -> None:
+        super().__init__(addressed(number), cluster)
+        self.answered = asyncio.Event()
+
+    def _known_leader(self, at: TopicPartition) -> Partition | None:  # type: ignore[override] # as the contract allows
+        return None
+
+    async def _find_leader(self, at: TopicPartition) -> Partition:
+        await self.answered.wait()
+        return self.view().partition(at)
+
+
+@pytest.mark.parametrize("still_leads", [True, False])
+@asynchronous
+async def test_a_look_up_that_took_longer_than_the_lease_is_no_answer(still_leads: bool) -> None:
+    clock = Clock()
+    cluster = MemoryCluster(clock=clock, lease_s=5)
+    broker = LooksUp(1, cluster)
+    await broker.start()
+    await broker.create_topic("orders", 1, 1)
+    cluster.cut_off(1)
+    asking = asyncio.ensure_future(broker.find_leader(AT))
+    await asyncio.sleep(0)
+    clock.now_s = 4.9 if still_leads else 5
+    broker.answered.set()
+    if still_leads:
+        assert (await asking).leader == 1
+    else:
+        with pytest.raises(Unavailable):
+            await asking

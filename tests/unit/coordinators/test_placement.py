@@ -31,6 +31,24 @@ def test_placement_needs_the_name_and_the_brokers_alone() -> None:
     assert place("orders", 6, 2, [3, 1, 2]) == place("orders", 6, 2, {1, 2, 3})
 
 
+# CRC-32 of "clicks", "events" and "orders" is 551,164,161, 1,401,378,634 and 3,845,127,662: 0, 1 and 2 modulo 3.
+@pytest.mark.parametrize(
+    ("topic", "replicas"),
+    [
+        ("clicks", [(1, 2), (2, 3), (3, 1), (1, 2)]),
+        ("orders", [(3, 1), (1, 2), (2, 3), (3, 1)]),
+        ("events", [(2, 3), (3, 1), (1, 2), (2, 3)]),
+    ],
+)
+def test_a_topics_name_decides_at_which_broker_its_partitions_begin(
+    topic: str, replicas: list[tuple[int, int]]
+) -> None:
+    """Written out: who makes a topic on each broker of `static` relies on the rule, and so does every older journal."""
+    assert [(found.replicas, found.leader) for found in place(topic, 4, 2, {3, 1, 2})] == [
+        (expected, expected[0]) for expected in replicas
+    ]
+
+
 def test_more_replicas_than_brokers_are_refused() -> None:
     with pytest.raises(NotEnoughBrokers, match=r"orders.*4.*3"):
         place("orders", 1, 4, [1, 2, 3])

@@ -32,6 +32,19 @@ async def test_a_restarted_broker_has_the_topics_and_settings_that_it_had() -> N
 
 
 @asynchronous
+async def test_each_life_of_a_topics_name_is_told_apart_from_those_before_also_after_a_restart() -> None:
+    journals = Journals()
+    lives = []
+    for _ in range(2):
+        coordinator = StaticCoordinator(setup(journals))
+        await coordinator.start()
+        for _ in range(2):
+            lives.append((await coordinator.create_topic("orders", 1, 1)).topic.life)
+            await coordinator.delete_topic("orders")
+    assert len(set(lives)) == 4
+
+
+@asynchronous
 async def test_a_journal_that_cannot_be_rewritten_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     journals = Journals()
     before = StaticCoordinator(setup(journals))

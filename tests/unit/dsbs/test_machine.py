@@ -6,6 +6,7 @@ import pytest
 
 from coordinators.dsbs import topics
 from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
+from coordinators.dsbs.messages import Kept
 from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.rows import Status
 from coordinators.dsbs.settings import Settings
@@ -14,7 +15,7 @@ from coordinators.dsbs.topics import own_epoch
 from coordinators.errors import NotEnoughBrokers, TopicExists, Unavailable
 from coordinators.model import DEFAULT_SETTINGS, Committed, Partition, TopicPartition
 from coordinators.placement import group_succession, place
-from tests.unit.dsbs.clusters import agreed, create, created, machine
+from tests.unit.dsbs.clusters import agreed, create, created, forged, machine, told
 
 SETTINGS = Settings()
 DEAD_WITHIN_MS = SETTINGS.timeout_ms + SETTINGS.suspicion_ms + 2 * SETTINGS.heartbeat_ms
@@ -72,6 +73,18 @@ def test_brokers_that_make_one_topic_at_once_agree_on_one_placement(seed: int) -
     assert cluster.run_until(cluster.agreed, 2000)
     row = machine(cluster, 1).table.topics["orders"]
     assert (row.creator, len(row.replicas)) == (3, 3)
+
+
+@pytest.mark.parametrize(("creator", "deleter"), [(1, 3), (3, 1), (2, 2)])
+def test_a_topic_is_deleted_for_all_whoever_made_it_and_whoever_deletes_it(creator: int, deleter: int) -> None:
+    cluster = agreed(3)
+    created(cluster, creator, "orders")
+    cluster.do(deleter, DeleteTopic(cluster.token(), "orders"))
+    assert cluster.run_until(cluster.agreed, 1_000)
+    cluster.crash(creator)
+    cluster.start(creator)
+    assert cluster.run_until(cluster.agreed, DEAD_WITHIN_MS)
+    assert [topics.topic_seen(machine(cluster, number).table, "orders") for number in (1, 2, 3)] == [None] * 3
 
 
 def test_what_cannot_be_done_is_refused_and_changes_nothing() -> None:
@@ -351,6 +364,20 @@ def test_a_copy_that_was_lost_is_sent_again() -> None:
     cluster.heal()
     cluster.run(SETTINGS.timeout_ms + 2 * SETTINGS.copy_ms)
     assert taken_over(cluster, "readers", home) == {AT: Committed(10)}
+
+
+def test_a_copy_counts_as_kept_when_the_answer_is_to_it_and_to_no_other() -> None:
+    cluster = agreed(4)
+    home = commit(cluster, "readers", 10)
+    cluster.run(2 * SETTINGS.copy_ms)
+    commit(cluster, "readers", 20)
+    cluster.conditions.dropped = 1.0
+    cluster.run(2 * SETTINGS.copy_ms)
+    for other in cluster.nodes.keys() - {home}:
+        told(cluster, home, forged(cluster, other, Kept(token=1_000), sequence=0))
+    cluster.heal()
+    cluster.run(SETTINGS.timeout_ms + 2 * SETTINGS.copy_ms)
+    assert taken_over(cluster, "readers", home) == {AT: Committed(20)}
 
 
 def test_a_group_follows_its_home_when_a_broker_is_added() -> None:

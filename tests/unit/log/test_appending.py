@@ -176,6 +176,16 @@ def test_retention_by_time_removes_only_segments_whose_last_record_is_too_old(tm
     assert removed == 0
 
 
+@pytest.mark.parametrize("bound", [{"retention_ms": 1}, {"retention_bytes": 0}])
+def test_whatever_retention_asks_for_the_growing_segment_stays(tmp_path: Path, bound: dict[str, int]) -> None:
+    written = Written(opened(tmp_path, replace(SMALL, **bound)))  # type: ignore[arg-type] # whole numbers
+    written.append(b"old")
+    for _ in range(2):
+        assert written.log.retain(now_ms=10**15) == 0
+    written.append(b"new")
+    assert everything(written.log) == written.batches
+
+
 def test_records_without_a_timestamp_outlive_retention_by_time(tmp_path: Path) -> None:
     log = opened(tmp_path, replace(SMALL, retention_ms=1))
     for _ in range(30):

@@ -174,6 +174,21 @@ def test_indexes_of_other_segments_are_not_believed(tmp_path: Path) -> None:
     assert everything(log) == written.batches
 
 
+def test_an_index_of_another_last_segment_is_not_believed(tmp_path: Path) -> None:
+    """One of the same beginning and of fewer bytes, as an old copy of a folder has it."""
+    shorter, written = (Written(opened(tmp_path / name)) for name in ("shorter", "log"))
+    for number in range(4):
+        written.append(b"%d" % number)
+    shorter.append(b"0")
+    for one in (shorter, written):
+        one.log.close()
+    (index,) = (tmp_path / "shorter").glob("*.index")
+    (tmp_path / "log" / index.name).write_bytes(index.read_bytes())
+    log = opened(tmp_path / "log")
+    assert log.end_offset == 4
+    assert everything(log) == written.batches
+
+
 def test_a_lost_index_of_a_damaged_segment_makes_the_rest_of_it_unreadable_and_no_more(tmp_path: Path) -> None:
     written = several_segments(tmp_path)
     written.log.close()
