@@ -21,16 +21,17 @@ async def holding(
 ) -> AsyncIterator[Store]:
     """A store that has done what the view says."""
     store = Store(folder, config, me)
-    store.follow(view)
+    await store.start(view)
     try:
         yield store
     finally:
-        store.close()
+        await store.close()
 
 
 async def follow(store: Store, view: ClusterView) -> None:
     """Return when the store has done what the view says."""
     store.follow(view)
+    await store.caught_up()
 
 
 def found(store: Store, topic: str) -> HeldPartition:
