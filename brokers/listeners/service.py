@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from brokers.metrics import Metrics
     from brokers.store import Store
     from brokers.topics import TopicAdmin
-    from brokers.wire.framing import Budget
+    from brokers.wire.budget import Budget
     from coordinators.api import Coordinator
     from coordinators.model import TopicPartition
 
