@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from brokers.slices import Slices
 from brokers.wire.errors import ErrorCode
 from coordinators.errors import (
     CoordinationError,
@@ -44,6 +45,7 @@ class Service:
     defaults: TopicDefaults
     limits: ListenerLimits
     budget: Budget
+    slices: Slices = field(default_factory=Slices)
 
     def known_leader(self, at: TopicPartition) -> Partition | ErrorCode | None:
         """Who leads, or why that cannot be said; None where it must be looked up."""

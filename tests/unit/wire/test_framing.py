@@ -99,7 +99,7 @@ def test_requests_that_are_more_than_there_is_room_for_become_whole_one_after_th
     buffers = [ReceiveBuffer(LIMITS, budget) for _ in range(5)]
     large = frame(399_000, api_key=0)
     came = dict.fromkeys(buffers, 0)
-    whole = []
+    whole: list[ReceiveBuffer] = []
     while len(whole) < len(buffers):
         reading = [buffer for buffer in buffers if not buffer.waits and buffer not in whole]
         assert reading
