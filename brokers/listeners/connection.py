@@ -26,16 +26,17 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, cast
 
 from brokers.listeners.answers import Answers, Pieces
-from brokers.listeners.fetch import Reading, Wait, session_fault
+from brokers.listeners.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
 from brokers.listeners.gathering import Gathering
 from brokers.listeners.handlers import HANDLERS
 from brokers.listeners.offsets import commit_one
 from brokers.listeners.produce import Run
 from brokers.listeners.service import Caller, Leaders
+from brokers.listeners.turn import Turn
 from brokers.log.errors import LogError
 from brokers.wire import fetch as fetch_wire
 from brokers.wire.apis import Api, ApiKey
-from brokers.wire.errors import ErrorCode, Malformed, MalformedReason
+from brokers.wire.errors import ErrorCode, Malformed
 from brokers.wire.fetch import FetchRequest, FetchTemplate
 from brokers.wire.framing import ReceiveBuffer
 from brokers.wire.header import RequestHeader, answer, read_body, read_request, version_list
@@ -92,7 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         self._commit_template: CommitTemplate | None = None
         self._fetch_template: FetchTemplate | None = None
         self._wait: Wait | None = None
-        self._turn: asyncio.TimerHandle | None = None
+        self._turn = Turn(service, self._incoming, self._refuse)
         self._backlog = (0, 0)
         self._blocked = False
         self._looks_up = False
@@ -126,8 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         self._incoming.close()
         if self._wait is not None:
             self._wait.cancel()
-        if self._turn is not None:
-            self._turn.cancel()
+        self._turn.end()
         self._answers.drop()
         self._waiting.clear()
 
@@ -190,6 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._closed:
             self._closed = True
             self.idle_sweeps = 0
+            self._turn.end()
             self._incoming.close()
             self._answers.end()
 
@@ -348,7 +349,8 @@ class Connection(asyncio.BufferedProtocol):
         if fault is not ErrorCode.NONE:
             self._answers.send([fetch_wire.refusal(request, fault)])
             return self._room()
-        reading = Reading(self._service, request, leaders)
+        read_bytes_max = READ_BEHIND_BYTES_MAX if self._answers.behind else READ_BYTES_MAX
+        reading = Reading(self._service, request, leaders, read_bytes_max=read_bytes_max)
         if reading.read() or request.wait_ms_max <= 0 or self._half_closed:
             return self._answer_fetch(reading)
         self._blocked = True
@@ -445,23 +447,9 @@ class Connection(asyncio.BufferedProtocol):
         return Progress.BLOCKED if self._answers.full or self._closed else Progress.DONE
 
     def _large_request(self) -> None:
-        """It goes on, or waits for its turn, or is over. Where others wait for it, it must be over in time."""
-        self._incoming.settle()
-        first = self._incoming.has_right_of_way
-        if self._turn is not None and not first:
-            self._turn.cancel()
-            self._turn = None
-        elif self._turn is None and first:
-            turn_s = self._service.limits.turn_ms_max / 1000
-            self._turn = asyncio.get_running_loop().call_later(turn_s, self._turn_over)
+        """It goes on, or waits for its turn, or is over."""
+        self._turn.look()
         self._pace()
-
-    def _turn_over(self) -> None:
-        self._turn = None
-        if not self._service.budget.crowded:
-            self._large_request()
-        elif not self._closed:
-            self._refuse(Malformed(MalformedReason.FRAME_BUDGET, "a request that others wait for did not come in time"))
 
     def _pace(self) -> None:
         """Read from the socket only while there is room for what it brings; end a half-closed connection when idle."""

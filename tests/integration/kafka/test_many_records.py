@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import select
-
 import pytest
 
 from brokers.wire.apis import ApiKey
@@ -55,7 +53,7 @@ def test_a_time_is_looked_up_in_a_batch_of_many_records_while_others_are_served(
         assert other.produce(topic, packed_records(codec)) == (0, 0)
         asker.send(request(ApiKey.LIST_OFFSETS, 5, question))
         served = 0
-        while not select.select([asker.socket], [], [], 0)[0]:
+        while not asker.hears(0):
             assert other.produce(f"{topic}-other", batch(b"v"))[0] == 0
             served += 1
         answer = decode(ListOffsetsResponse, 5, asker.receive()[4:], flexible=False)
