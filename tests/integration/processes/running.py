@@ -20,6 +20,7 @@ from workloads.ports import free_ports
 
 PROC = Path("/proc")
 PATIENCE_S = 60.0
+WATCHED_BROKER = "tests.integration.processes.watched_broker"
 
 
 def eventually(holds: Callable[[], object], what: str) -> None:
@@ -125,7 +126,7 @@ class RunningBroker:
         path.write_text(json.dumps(self.config))
         with (self.folder / "broker.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "brokers", str(path)], stdout=subprocess.PIPE, stderr=log
+                [sys.executable, "-W", "error", "-m", WATCHED_BROKER, str(path)], stdout=subprocess.PIPE, stderr=log
             )
         return self.process
 
@@ -159,10 +160,11 @@ class RunningBroker:
         self._channels.clear()
 
     def stop(self) -> None:
-        """End it if it runs. Safe to call twice."""
+        """End it if it runs. Safe to call twice. Asserts that its event loop never stood still."""
         if self.process is not None:
             self.end(signal.SIGKILL)
         self._close()
+        assert "watchdog:" not in self.log, self.log
 
     def channel(self) -> grpc.Channel:
         channel = grpc.insecure_channel(
