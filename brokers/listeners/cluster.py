@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from brokers.listeners.service import CLUSTER_ID
 from brokers.listeners.timestamps import first_not_older
 from brokers.log.errors import LogError
-from brokers.wire.errors import ErrorCode
+from brokers.wire.errors import NAMED_MAX, ErrorCode
 from brokers.wire.list_offsets import (
     EARLIEST,
     LATEST,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from brokers.listeners.service import Caller, Service
+    from brokers.listeners.service import Caller, Leaders, Service
     from brokers.store import HeldPartition
     from brokers.wire.list_offsets import ListOffsetsPartition, ListOffsetsRequest
     from brokers.wire.metadata import MetadataRequest
@@ -115,7 +115,9 @@ def _partitions(view: ClusterView, topic: Topic) -> tuple[MetadataPartition, ...
 
 async def list_offsets(service: Service, caller: Caller, request: ListOffsetsRequest) -> ListOffsetsResponse:
     wanted = [(topic.name, part) for topic in request.topics for part in topic.partitions]
-    leaders = await service.leaders([TopicPartition(name, part.partition_index) for name, part in wanted])
+    leaders: Leaders = [ErrorCode.INVALID_REQUEST] * len(wanted)
+    if len(wanted) <= NAMED_MAX:
+        leaders = await service.leaders([TopicPartition(name, part.partition_index) for name, part in wanted])
     named = Counter((name, part.partition_index) for name, part in wanted)
     rows = [
         (name, await _offset(service, name, part, leader if named[name, part.partition_index] == 1 else _TWICE))
