@@ -39,10 +39,11 @@ class TopicDefaults:
 class Limits:
     """Bounds of the listeners; equal in every architecture."""
 
-    connections_max: int = 1000
+    connections_max: int = 1000  # of the Kafka listener
     message_bytes_max: int = 16 * 1024 * 1024
     request_bytes_max: int = 100 * 1024 * 1024
     partitions_max: int = 4000  # of all topics together
+    rpc_connections_max: int = 1000  # of the gRPC listener
     gather_ms: int = 2  # let requests of a Kafka client that pipelines gather before they are read
 
 

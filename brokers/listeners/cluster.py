@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from brokers.listeners.service import CLUSTER_ID
+from brokers.listeners.timestamps import first_not_older
 from brokers.log.errors import LogError
-from brokers.wire.errors import ErrorCode
+from brokers.wire.errors import NAMED_MAX, ErrorCode
 from brokers.wire.list_offsets import (
     EARLIEST,
     LATEST,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from brokers.listeners.service import Caller, Service
+    from brokers.listeners.service import Caller, Leaders, Service
     from brokers.store import HeldPartition
     from brokers.wire.list_offsets import ListOffsetsPartition, ListOffsetsRequest
     from brokers.wire.metadata import MetadataRequest
@@ -114,10 +115,12 @@ def _partitions(view: ClusterView, topic: Topic) -> tuple[MetadataPartition, ...
 
 async def list_offsets(service: Service, caller: Caller, request: ListOffsetsRequest) -> ListOffsetsResponse:
     wanted = [(topic.name, part) for topic in request.topics for part in topic.partitions]
-    leaders = await service.leaders([TopicPartition(name, part.partition_index) for name, part in wanted])
+    leaders: Leaders = [ErrorCode.INVALID_REQUEST] * len(wanted)
+    if len(wanted) <= NAMED_MAX:
+        leaders = await service.leaders([TopicPartition(name, part.partition_index) for name, part in wanted])
     named = Counter((name, part.partition_index) for name, part in wanted)
     rows = [
-        (name, _offset(service, name, part, leader if named[name, part.partition_index] == 1 else _TWICE))
+        (name, await _offset(service, name, part, leader if named[name, part.partition_index] == 1 else _TWICE))
         for (name, part), leader in zip(wanted, leaders, strict=True)
     ]
     return ListOffsetsResponse(
@@ -128,7 +131,7 @@ async def list_offsets(service: Service, caller: Caller, request: ListOffsetsReq
     )
 
 
-def _offset(
+async def _offset(
     service: Service, topic: str, part: ListOffsetsPartition, leader: Partition | ErrorCode
 ) -> ListOffsetsPartitionResponse:
     number, epoch = part.partition_index, part.current_leader_epoch
@@ -142,10 +145,12 @@ def _offset(
         error = ErrorCode.FENCED_LEADER_EPOCH if epoch < leader.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
     if error is not ErrorCode.NONE or held is None or not isinstance(leader, Partition):
         return ListOffsetsPartitionResponse(partition_index=number, error_code=error)
-    return _at_time(held, number, part.timestamp, leader.epoch)
+    return await _at_time(service, held, number, part.timestamp, leader.epoch)
 
 
-def _at_time(held: HeldPartition, number: int, timestamp: int, epoch: int) -> ListOffsetsPartitionResponse:
+async def _at_time(
+    service: Service, held: HeldPartition, number: int, timestamp: int, epoch: int
+) -> ListOffsetsPartitionResponse:
     found: tuple[int, int] | None
     if timestamp == EARLIEST:
         found = held.start_offset, -1
@@ -155,7 +160,7 @@ def _at_time(held: HeldPartition, number: int, timestamp: int, epoch: int) -> Li
         return ListOffsetsPartitionResponse(partition_index=number, error_code=ErrorCode.INVALID_REQUEST)
     else:
         try:
-            found = held.log.offset_for_timestamp(timestamp)
+            found = await first_not_older(service.slices, held.log, timestamp)
         except LogError:
             return ListOffsetsPartitionResponse(partition_index=number, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     offset, at = found or (-1, -1)

@@ -10,7 +10,10 @@ from brokers.wire.framing import FrameLimits
 
 @dataclass(frozen=True, slots=True)
 class ListenerLimits:
-    """`large_requests_bytes_max` is what all connections together may take for requests over their usual buffer.
+    """`large_requests_bytes_max` is what all connections together may take for requests over their usual buffer; beyond
+    it each waits for its turn. `turn_ms_max` is how long the one that holds up others then has to become whole.
+
+    `unsent_bytes_max` bounds the answers that wait for a client to read, `waiting_bytes_max` its requests that wait.
 
     `gather_ms` is how long requests of a client that pipelines gather before they are read (0: never; docs/wire.md).
 
@@ -24,8 +27,10 @@ class ListenerLimits:
     connections_max: int = 1000
     connections_per_address_max: int = 1000
     requests_in_flight_max: int = 10_000
-    unsent_bytes_max: int = 8 * 1024 * 1024
+    unsent_bytes_max: int = 512 * 1024
+    waiting_bytes_max: int = 8 * 1024 * 1024
     large_requests_bytes_max: int = 256 * 1024 * 1024
+    turn_ms_max: int = 10_000
     idle_ms_max: int = 600_000
     batch_bytes_max: int = 16 * 1024 * 1024
     fetch_bytes_max: int = 55 * 1024 * 1024

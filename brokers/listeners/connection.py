@@ -10,8 +10,11 @@ ends with one append per partition and one write to the socket. What cannot be f
   fetches pass, and everything else that follows waits until all are over;
 - appends that wait for the disk let what follows be carried out, but not be answered before them.
 
-Bounds: when too many requests wait here, or too many bytes that the client does not read, the socket is read no
-further until it has become better. Nor is it for a moment while requests gather (`gathering.py`).
+Bounds: when too many requests wait here, or too many bytes that the client does not read, or a large request for its
+turn (`wire/budget.py`), the socket is read no further until it has become better. Nor is it for a moment while requests
+gather (`gathering.py`).
+
+`get_buffer` must neither close nor pause: uvloop calls it in the middle of a read, and would write to what is gone.
 """
 
 from __future__ import annotations
@@ -23,15 +26,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, cast
 
 from brokers.listeners.answers import Answers, Pieces
-from brokers.listeners.fetch import Reading, Wait, session_fault
+from brokers.listeners.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
 from brokers.listeners.gathering import Gathering
 from brokers.listeners.handlers import HANDLERS
-from brokers.listeners.lent import LentSender
 from brokers.listeners.offsets import commit_one
 from brokers.listeners.produce import Run
 from brokers.listeners.service import Caller, Leaders
+from brokers.listeners.turn import Turn
 from brokers.log.errors import LogError
-from brokers.log.stretch import Stretch
 from brokers.wire import fetch as fetch_wire
 from brokers.wire.apis import Api, ApiKey
 from brokers.wire.errors import ErrorCode, Malformed
@@ -82,7 +84,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, service: Service, connections: Connections) -> None:
         self._service = service
         self._connections = connections
-        self._incoming = ReceiveBuffer(service.limits.frames, service.budget)
+        self._incoming = ReceiveBuffer(service.limits.frames, service.budget, self._large_request)
         self._run = Run(service)
         self._gathering = Gathering(service.limits.gather_ms, self._pace)
         self._waiting: deque[Waiting] = deque()
@@ -91,7 +93,8 @@ class Connection(asyncio.BufferedProtocol):
         self._commit_template: CommitTemplate | None = None
         self._fetch_template: FetchTemplate | None = None
         self._wait: Wait | None = None
-        self._lent: LentSender | None = None
+        self._turn = Turn(service, self._incoming, self._refuse)
+        self._backlog = (0, 0)
         self._blocked = False
         self._looks_up = False
         self._reading_paused = False
@@ -110,9 +113,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._answers = Answers(self._transport, self._lost, self._pace)
         limits = self._service.limits
-        self._transport.set_write_buffer_limits(high=limits.unsent_bytes_max)
+        self._answers = Answers(self._transport, limits.unsent_bytes_max, self._lost, self._carry_on)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.send_buffer_bytes)
         peer = transport.get_extra_info("peername")
         self.host = str(peer[0]) if peer else ""
@@ -125,9 +127,8 @@ class Connection(asyncio.BufferedProtocol):
         self._incoming.close()
         if self._wait is not None:
             self._wait.cancel()
-        if self._lent is not None:
-            self._lent.close()
-        self._answers.end()
+        self._turn.end()
+        self._answers.drop()
         self._waiting.clear()
 
     def eof_received(self) -> bool:
@@ -141,11 +142,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.busy
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        try:
-            return self._incoming.writable()
-        except Malformed as error:
-            self._refuse(error)
-            return memoryview(bytearray(1))
+        return self._incoming.writable()
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._closed:
@@ -162,6 +159,9 @@ class Connection(asyncio.BufferedProtocol):
                 raise self._incoming.fault
         except Malformed as error:
             self._refuse(error)
+            return
+        if self._incoming.large:
+            self._large_request()
 
     def pause_writing(self) -> None:
         self._writing_paused = True
@@ -169,29 +169,50 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writing_paused = False
+        self._answers.drained()
         self._carry_on()
 
     def rest(self) -> None:
         """Hold no more than a quiet client needs."""
-        self._incoming.rest()
+        self._incoming.give_back()
+
+    def swept(self) -> bool:
+        """Look whether the client has done anything since the last time. True while it is owed an answer, unless that
+        is on its way and the client does not read it."""
+        backlog = self._answers.backlog
+        if backlog != self._backlog:
+            self._backlog, self.idle_sweeps = backlog, 0
+        self.idle_sweeps += 1
+        return self.busy and not self._answers.behind
 
     def close(self) -> None:
         """Send what is due and end."""
-        self._closed = True
-        self._answers.end()
-        if self._lent is None or not self._lent.busy:
-            self._transport.close()
+        if not self._closed:
+            self._closed = True
+            self.idle_sweeps = 0
+            self._turn.end()
+            self._incoming.close()
+            self._answers.end()
+
+    def end_idle(self) -> None:
+        """The same; who was told so before and does not read what is due gets no more of it."""
+        if self._closed:
+            self._transport.abort()
+        else:
+            self.close()
 
     def _lost(self, error: BaseException) -> None:
         """Where a sync failed, what was appended may or may not survive: a lost connection says just that."""
         self._break("what an answer waited for failed", error)
 
     def _break(self, what: str, error: BaseException) -> None:
-        """End without an answer; the loop reports what is not the disk's fault, which is a bug."""
+        """End without an answer; the loop reports what is neither the disk's fault nor the socket's: a bug."""
         if isinstance(error, LogError):
             self._service.metrics.refuse(ErrorCode.KAFKA_STORAGE_ERROR.name)
-        else:
+        elif not isinstance(error, OSError):
             asyncio.get_running_loop().call_exception_handler({"message": what, "exception": error})
+        self._closed = True
+        self._answers.drop()
         self._transport.abort()
 
     def _refuse(self, error: Malformed) -> None:
@@ -203,9 +224,9 @@ class Connection(asyncio.BufferedProtocol):
     def _serve(self, frames: list[tuple[int, int]]) -> None:
         """Carry out what a read brought, or from the first request on that has to wait let all the rest wait."""
         number, unserved = 0, None
-        if not (self._looks_up or self._blocked or self._waiting):
+        if not (self._looks_up or self._blocked or self._waiting or self._answers.full):
             number, unserved = self._serve_in_place(frames)
-        if number < len(frames):
+        if number < len(frames) and not self._closed:
             self._let_wait(frames[number:], unserved)
             self._carry_on()
 
@@ -328,7 +349,8 @@ class Connection(asyncio.BufferedProtocol):
         if fault is not ErrorCode.NONE:
             self._answers.send([fetch_wire.refusal(request, fault)])
             return self._room()
-        reading = Reading(self._service, request, leaders)
+        read_bytes_max = READ_BEHIND_BYTES_MAX if self._answers.behind else READ_BYTES_MAX
+        reading = Reading(self._service, request, leaders, read_bytes_max=read_bytes_max)
         if reading.read() or request.wait_ms_max <= 0 or self._half_closed:
             return self._answer_fetch(reading)
         self._blocked = True
@@ -345,33 +367,9 @@ class Connection(asyncio.BufferedProtocol):
             self._carry_on()
 
     def _answer_fetch(self, reading: Reading) -> Progress:
-        """Send what was read. What was lent leaves from its file, where nothing else has to leave before it."""
-        lent, pieces = reading.lent, reading.answer()
-        try:
-            if not lent or self._closed or self._answers or self._transport.get_write_buffer_size():
-                self._answers.send(
-                    [piece.read() if isinstance(piece, Stretch) else cast("bytes", piece) for piece in pieces]
-                )
-                return self._room()
-            if self._lent is None:
-                self._lent = LentSender(self._transport, self._lent_left)
-            self._blocked = not self._lent.send(pieces)
-        except (OSError, LogError) as error:
-            self._lent_left(error)
-            return Progress.BLOCKED
-        return Progress.BLOCKED if self._blocked else Progress.DONE
-
-    def _lent_left(self, error: Exception | None) -> None:
-        """A lent answer has left, or will not: half an answer is no answer, so the connection ends."""
-        self._blocked = False
-        if error is not None:
-            self._closed = True
-            self._answers.end()
-            self._transport.abort()
-        elif self._closed:
-            self._transport.close()
-        else:
-            self._carry_on()
+        """Send what was read."""
+        self._answers.send(reading.answer(), lent=reading.lent)
+        return self._room()
 
     # --- carrying out later -------------------------------------------------------------------------------
 
@@ -386,6 +384,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._look_up(waiting)
             self._waiting.append(waiting)
             self._waiting_bytes += len(waiting.frame)
+        self._incoming.kept = True
         self._pace()
 
     def _look_up(self, waiting: Waiting) -> None:
@@ -404,7 +403,7 @@ class Connection(asyncio.BufferedProtocol):
     def _carry_on(self) -> None:
         """Carry out what waits, as far as it goes."""
         try:
-            while self._waiting and not (self._blocked or self._writing_paused or self._closed):
+            while self._waiting and not (self._blocked or self._answers.full or self._closed):
                 waiting = self._waiting[0]
                 if waiting.leaders is not None and not waiting.leaders.done():
                     break
@@ -421,6 +420,9 @@ class Connection(asyncio.BufferedProtocol):
             self._finish_run()
         if not self._waiting:
             self._looks_up = False  # what was unknown may be known by now
+            self._incoming.kept = False
+            if self._incoming.large and not self._closed:
+                self._large_request()
         self._pace()
 
     def _carry_out(self, waiting: Waiting) -> Progress:
@@ -442,16 +444,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def _room(self) -> Progress:
         """Blocks the next request while the client does not read its answers."""
-        if self._transport.get_write_buffer_size() <= self._service.limits.unsent_bytes_max:
-            return Progress.DONE
-        if not self._writing_paused:
-            self._blocked = True
-            asyncio.get_running_loop().call_soon(self._unblock)
-        return Progress.BLOCKED
+        return Progress.BLOCKED if self._answers.full or self._closed else Progress.DONE
 
-    def _unblock(self) -> None:
-        self._blocked = False
-        self._carry_on()
+    def _large_request(self) -> None:
+        """It goes on, or waits for its turn, or is over."""
+        self._turn.look()
+        self._pace()
 
     def _pace(self) -> None:
         """Read from the socket only while there is room for what it brings; end a half-closed connection when idle."""
@@ -465,8 +463,9 @@ class Connection(asyncio.BufferedProtocol):
         full = (
             self._writing_paused
             or self._gathering.under_way
+            or self._incoming.waits
             or len(self._waiting) + len(self._answers) > limits.requests_in_flight_max
-            or self._waiting_bytes > limits.unsent_bytes_max
+            or self._waiting_bytes > (limits.waiting_bytes_max if self._looks_up else limits.unsent_bytes_max)
         )
         if full is not self._reading_paused:
             self._reading_paused = full

@@ -71,12 +71,13 @@ class Connections:
         return task
 
     def _sweep(self) -> None:
-        """Close whoever has sent no whole request for long and waits for no answer; sooner, let it hold less."""
+        """Close whoever has sent no whole request for long and waits for no answer, or does not read it; sooner, let it
+        hold less. One that was closed and does not read what is due is closed without that."""
         for connection in tuple(self._open):
-            connection.idle_sweeps += 1
+            owed = connection.swept()
             if connection.idle_sweeps > 1:
                 connection.rest()
-            if connection.idle_sweeps > _SWEEPS_UNTIL_IDLE and not connection.busy:
+            if connection.idle_sweeps > _SWEEPS_UNTIL_IDLE and not owed:
                 self._service.metrics.kafka.connections_idle_closed += 1
-                connection.close()
+                connection.end_idle()
         self.start()

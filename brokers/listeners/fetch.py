@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from brokers.wire.fetch import Records
 
 _LOOK_AGAIN_S: Final = 0.005
-# What is more stays in its file until it is sent: below, one copy is cheaper than more system calls.
-_READ_BYTES_MAX: Final = 512 * 1024
+# Of one answer. What is more stays in its files until it is sent: below, one copy is cheaper than more system calls.
+READ_BYTES_MAX: Final = 512 * 1024
+# The same for a client that has not read yet what it was sent: a copy would only lie in memory.
+READ_BEHIND_BYTES_MAX: Final = 16 * 1024
+# Places in files that one answer may come from, each of them a handle.
+_LENT_MAX: Final = 64
 
 
 def session_fault(request: FetchRequest) -> ErrorCode:
@@ -34,10 +38,18 @@ def session_fault(request: FetchRequest) -> ErrorCode:
 class Reading:
     """One request: reads what there is, and knows whether that is enough."""
 
-    __slots__ = ("_bytes", "_messages", "_service", "_sources", "found", "request")
+    __slots__ = ("_bytes", "_messages", "_read_bytes_max", "_service", "_sources", "found", "request")
 
-    def __init__(self, service: Service, request: FetchRequest, leaders: Sequence[Partition | ErrorCode]) -> None:
+    def __init__(
+        self,
+        service: Service,
+        request: FetchRequest,
+        leaders: Sequence[Partition | ErrorCode],
+        *,
+        read_bytes_max: int = READ_BYTES_MAX,
+    ) -> None:
         self._service = service
+        self._read_bytes_max = read_bytes_max
         self.request = request
         sources: dict[tuple[str, int], HeldPartition | ErrorCode] = {}
         self._sources = [
@@ -64,15 +76,20 @@ class Reading:
         """Fill `found`; whether it is to be sent now: an error, enough bytes, or nobody would ever add to it."""
         request, limits = self.request, self._service.limits
         left = max(0, min(request.bytes_max, limits.fetch_bytes_max))
+        to_read, lent = self._read_bytes_max, 0
         found, total, messages, failed = [], 0, 0, False
         for part, source in zip(request.parts, self._sources, strict=True):
             if isinstance(source, ErrorCode):
                 result = Found(source)
             else:
-                bytes_max = max(0, min(part.bytes_max, left))
-                result = _read(source, part.offset, bytes_max, limits.fetch_records_max, first=total == 0)
+                bytes_max = max(0, min(part.bytes_max, left)) if lent < _LENT_MAX else 0
+                result = _read(source, part.offset, bytes_max, limits.fetch_records_max, to_read, first=total == 0)
                 if len(result.records):
                     messages += source.log.read_end - part.offset
+                    if isinstance(result.records, Stretch):
+                        lent += 1
+                    else:
+                        to_read -= len(result.records)
             found.append(result)
             failed = failed or result.error != ErrorCode.NONE
             total += len(result.records)
@@ -96,7 +113,9 @@ class Reading:
         return [source for source in self._sources if not isinstance(source, ErrorCode)]
 
 
-def _read(held: HeldPartition, offset: int, bytes_max: int, records_max: int, *, first: bool) -> Found:
+def _read(
+    held: HeldPartition, offset: int, bytes_max: int, records_max: int, read_bytes_max: int, *, first: bool
+) -> Found:
     """Whole batches from `offset`; only the first partition with any may exceed its bound, so that nobody starves."""
     if held.deleted:
         return Found(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -104,7 +123,7 @@ def _read(held: HeldPartition, offset: int, bytes_max: int, records_max: int, *,
     if offset == end or (bytes_max == 0 and not first and start <= offset < end):
         return Found(ErrorCode.NONE, end, start)
     try:
-        records = held.lend(offset, bytes_max, records_max, _READ_BYTES_MAX)
+        records = held.lend(offset, bytes_max, records_max, read_bytes_max)
     except LogOffsetOutOfRange:
         return Found(ErrorCode.OFFSET_OUT_OF_RANGE, end, start)
     except LogError:

@@ -11,7 +11,7 @@ from brokers.groups.groups import Groups
 from brokers.listeners.connection import Connection
 from brokers.listeners.connections import Connections
 from brokers.listeners.service import Service
-from brokers.wire.framing import Budget
+from brokers.wire.budget import Budget
 
 if TYPE_CHECKING:
     from brokers.config import TopicDefaults
@@ -38,7 +38,7 @@ class KafkaListener:
     ) -> None:
         self.counts = metrics.kafka
         self.groups = Groups(limits.groups)
-        budget = Budget(limits.large_requests_bytes_max)
+        budget = Budget(limits.large_requests_bytes_max, limits.frames.produce_bytes_max)
         self._service = Service(coordinator, store, topics, self.groups, metrics, defaults, limits, budget)
         self._connections = Connections(self._service)
         self._server: asyncio.Server | None = None

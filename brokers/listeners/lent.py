@@ -28,7 +28,7 @@ _TURN_BYTES_MAX: Final = 4 * 1024 * 1024
 class LentSender:
     """One connection's. `over` is called when an answer that did not leave at once has left, or with what broke it."""
 
-    __slots__ = ("_at", "_over", "_pieces", "_socket", "_waits")
+    __slots__ = ("_at", "_over", "_pieces", "_socket", "_waits", "bytes_sent")
 
     def __init__(self, transport: asyncio.Transport, over: Callable[[Exception | None], None]) -> None:
         """Raises `OSError` where there is no handle left."""
@@ -39,6 +39,7 @@ class LentSender:
         self._pieces: deque[memoryview | Stretch] = deque()
         self._at = 0  # what has left of the first piece
         self._waits = False
+        self.bytes_sent = 0  # of all answers
 
     @property
     def busy(self) -> bool:
@@ -74,6 +75,7 @@ class LentSender:
         else:
             sent = self._socket.send(piece[self._at :], socket.MSG_MORE if len(self._pieces) > 1 else 0)
         self._at += sent
+        self.bytes_sent += sent
         if self._at == len(piece):
             self._pieces.popleft()
             self._at = 0

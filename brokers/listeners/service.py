@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from brokers.log.errors import LogError
+from brokers.slices import Slices
 from brokers.store import NotLeader
 from brokers.wire.errors import ErrorCode
 from coordinators.errors import (
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from brokers.metrics import Metrics
     from brokers.store import Store
     from brokers.topics import TopicAdmin
-    from brokers.wire.framing import Budget
+    from brokers.wire.budget import Budget
     from coordinators.api import Coordinator
     from coordinators.model import TopicPartition
 
@@ -46,6 +47,7 @@ class Service:
     defaults: TopicDefaults
     limits: ListenerLimits
     budget: Budget
+    slices: Slices = field(default_factory=Slices)
 
     def known_leader(self, at: TopicPartition) -> Partition | ErrorCode | None:
         """Who leads, or why that cannot be said; None where `leaders` has to wait: for a look-up, or for a log of this

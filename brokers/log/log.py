@@ -240,12 +240,12 @@ class Log:
         """The offset behind the last batch of the last read that returned any."""
         return self._reader.read_end
 
-    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record that is not older than `timestamp`; None when all are older.
+    def batch_for_timestamp(self, timestamp: int) -> bytes | None:
+        """The first batch with a record that is not older than `timestamp`; None when all records are older.
 
         LogUnreadable when the way to it leads through damage; LogDiskFailed; LogClosed.
         """
-        return self._reader.offset_for_timestamp(timestamp)
+        return self._reader.batch_for_timestamp(timestamp)
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         """The largest epoch in the log up to `leader_epoch`, and the offset behind its last batch (KIP-101)."""

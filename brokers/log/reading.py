@@ -12,7 +12,7 @@ from typing import Final
 from brokers.log.errors import LogClosed, LogOffsetOutOfRange, LogUnreadable
 from brokers.log.segment import OpenSegments, Segment
 from brokers.log.stretch import Stretch
-from brokers.wire.batch import HEADER_BYTES, BatchHeader, BatchInvalid, decode_records, parse_header
+from brokers.wire.batch import HEADER_BYTES, parse_header
 
 _BASE_OFFSET: Final = attrgetter("base_offset")
 
@@ -125,8 +125,8 @@ class Reader:
         self.closed = True
         self.forget_positions()
 
-    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
-        """See Log.offset_for_timestamp."""
+    def batch_for_timestamp(self, timestamp: int) -> bytes | None:
+        """See Log.batch_for_timestamp."""
         if self.closed:
             raise LogClosed("the log is closed")
         for segment in self._segments:
@@ -145,26 +145,14 @@ def _readable_to(segment: Segment, position: int, position_max: int) -> int:
     return readable
 
 
-def _first_from(segment: Segment, timestamp: int) -> tuple[int, int] | None:
-    """(offset, timestamp) of the segment's first record from `timestamp` on."""
+def _first_from(segment: Segment, timestamp: int) -> bytes | None:
+    """The segment's first batch with a record from `timestamp` on."""
     position = segment.index.positions[segment.index.interval_with_timestamp(timestamp)]
     while position < segment.size:
         if segment.doubt is not None:
             _readable_to(segment, position, position + 1)
         header = parse_header(segment.read(HEADER_BYTES, position))
         if header.max_timestamp >= timestamp:
-            return _first_record(segment.read(header.size, position), header, timestamp)
+            return segment.read(header.size, position)
         position += header.size
     return None
-
-
-def _first_record(batch: bytes, header: BatchHeader, timestamp: int) -> tuple[int, int]:
-    """Within a batch; its beginning when its records cannot be taken apart, which a broker does not insist on."""
-    try:
-        records = decode_records(batch)
-    except BatchInvalid:
-        return header.base_offset, header.max_timestamp
-    for record in records:
-        if record.timestamp >= timestamp:
-            return record.offset, record.timestamp
-    return header.base_offset, header.max_timestamp

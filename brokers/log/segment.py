@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from weakref import ref
 
 from brokers.log.doubt import Doubt
 from brokers.log.errors import LogDiskFailed
@@ -18,12 +19,24 @@ from brokers.wire.batch import EXTENT, HEADER_BYTES, LENGTH_END, parse_header
 _BUFFERS_PER_CALL_MAX: Final = 1024  # IOV_MAX on Linux
 
 
+class LentHandle:
+    """A second handle of a segment's file, for all that is lent of it at one time; it goes with the last of them."""
+
+    __slots__ = ("__weakref__", "_files", "number")
+
+    def __init__(self, files: Files, number: int) -> None:
+        self._files, self.number = files, number
+
+    def __del__(self) -> None:
+        self._files.close(self.number)
+
+
 class Segment:
     """A segment file with its index. The last segment of a log is open for appending, all others are sealed."""
 
     __slots__ = (
         "base_offset", "cuts", "doubt", "end_offset", "files", "handle", "idempotent", "index", "index_path",
-        "interval_bytes", "path", "size", "timestamp_max",
+        "interval_bytes", "lent", "path", "size", "timestamp_max",
     )  # fmt: skip
 
     def __init__(self, files: Files, directory: Path, extent: Extent, interval_bytes: int) -> None:
@@ -37,6 +50,7 @@ class Segment:
         self.interval_bytes = interval_bytes
         self.handle = -1
         self.cuts = 0
+        self.lent: ref[LentHandle] | None = None  # what all that is lent of this file leaves through
         self.index = Index(interval_bytes)
         self.doubt: Doubt | None = None
         self.idempotent = True  # whether a batch of an idempotent producer may be in it
@@ -126,6 +140,14 @@ class Segment:
         return data
 
     # Opening and closing
+
+    def lend(self) -> LentHandle:
+        """A handle that outlives the segment. OSError where there is none left."""
+        handle = None if self.lent is None else self.lent()
+        if handle is None:
+            handle = LentHandle(self.files, self.files.duplicate(self.handle))
+            self.lent = ref(handle)
+        return handle
 
     def open_sealed(self) -> None:
         """Open for reading and load the index."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Stretch:
     """Whole batches that lie one behind the other in an open segment.
 
-    It has a handle of its own, so the segment may be closed or removed meanwhile; the handle goes with the object.
+    It shares a handle with all that is lent of the file, so the segment may be closed or removed meanwhile.
     Bytes that a socket has taken are the file's own pages: a cut after that may still change them, which the client's
     check of the CRC finds. A cut before ends the sending.
     """
@@ -22,21 +22,16 @@ class Stretch:
 
     def __init__(self, segment: Segment, position: int, size: int) -> None:
         """Raises `LogDiskFailed` where there is no handle left."""
-        self._handle = -1
         self._files = segment.files
         self._segment, self._cuts = segment, segment.cuts
         self._position, self._size = position, size
         try:
-            self._handle = segment.files.duplicate(segment.handle)
+            self._handle = segment.lend()
         except OSError as error:
             raise LogDiskFailed(f"cannot lend {segment.path.name}: {error}") from error
 
     def __len__(self) -> int:
         return self._size
-
-    def __del__(self) -> None:
-        if self._handle >= 0:
-            self._files.close(self._handle)
 
     def send(self, socket: int, at: int, bytes_max: int) -> int:
         """Give the socket what lies `at` bytes behind the beginning: how many it took, at least one.
@@ -45,19 +40,7 @@ class Stretch:
         """
         sent = 0
         if self._segment.cuts == self._cuts:
-            sent = self._files.send(socket, self._handle, self._position + at, min(bytes_max, self._size - at))
+            sent = self._files.send(socket, self._handle.number, self._position + at, min(bytes_max, self._size - at))
         if not sent:
             raise LogDiskFailed(f"{self._segment.path.name} was cut while it was sent")
         return sent
-
-    def read(self) -> bytes:
-        """All of it, into memory. Raises `LogDiskFailed`."""
-        data = b""
-        try:
-            if self._segment.cuts == self._cuts:
-                data = self._files.pread(self._handle, self._size, self._position)
-        except OSError as error:
-            raise LogDiskFailed(f"cannot read {self._segment.path.name}: {error}") from error
-        if len(data) != self._size:
-            raise LogDiskFailed(f"{self._segment.path.name} was cut before it was read")
-        return data

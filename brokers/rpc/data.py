@@ -10,6 +10,7 @@ from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import REFUSALS, error_of, to_send
 from brokers.rpc.brokerlab_pb2_grpc import DataServicer
 from brokers.rpc.unpacking import UNPACKED_BYTES_MAX, Unpacking, unpacked_bytes_max
+from brokers.slices import Slices
 from brokers.store import HeldPartition, NotLeader
 from brokers.wire.batch import check_produced, encode_batch
 from coordinators.errors import InvalidRequest, UnknownTopic
@@ -50,6 +51,7 @@ class DataService(DataServicer):
         self._coordinator = coordinator
         self._metrics = metrics
         self._message_bytes_max = message_bytes_max
+        self._slices = Slices()
 
     async def Produce(  # noqa: N802 - the service's name
         self, request: pb.ProduceRequest, context: grpc.aio.ServicerContext[pb.ProduceRequest, pb.ProduceResponse]
@@ -176,15 +178,16 @@ class DataService(DataServicer):
             await _data_behind(held, request.offset, min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000)
             if held.deleted:
                 raise UnknownTopic(f"topic {request.topic!r} was deleted")
-            return self._fetched(request, held)
+            return await self._fetched(request, held)
         except REFUSALS as error:
             return pb.FetchResponse(error=error_of(error))
 
-    def _fetched(self, request: pb.FetchRequest, held: HeldPartition) -> pb.FetchResponse:
+    async def _fetched(self, request: pb.FetchRequest, held: HeldPartition) -> pb.FetchResponse:
         bytes_max = min(request.bytes_max or UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX)
         records_max = min(request.records_max or FETCH_RECORDS_MAX, FETCH_RECORDS_MAX)
         answer = Unpacking(request.offset, bytes_max, unpacked_bytes_max(self._message_bytes_max))
-        answer.take(held.read(request.offset, bytes_max, records_max))
+        async with self._slices:
+            await answer.take(held.read(request.offset, bytes_max, records_max))
         if answer.records:
             count = self._metrics.fetch
             count.requests += 1

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 STOP_GRACE_S: Final = 1.0
 STREAMS_PER_CONNECTION_MAX: Final = 1000
 METADATA_BYTES_MAX: Final = 16 * 1024
+# A connection on which nothing is called is closed after as long as one of the Kafka listener, and one whose client has
+# not said that it speaks HTTP/2 much sooner; a client that comes back for another call connects again by itself.
+IDLE_MS_MAX: Final = 600_000
+HANDSHAKE_MS_MAX: Final = 10_000
 
 
 class RpcServer:
@@ -59,6 +63,10 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),  # two brokers on one port would share its clients without a word
         ("grpc.max_receive_message_length", min(limits.request_bytes_max, _useful_bytes_max(limits))),
         ("grpc.max_send_message_length", max(limits.request_bytes_max, answer_bytes_max(limits.message_bytes_max))),
+        # What is beyond is accepted and closed at once, whatever it has sent.
+        ("grpc.max_allowed_incoming_connections", limits.rpc_connections_max),
+        ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
         ("grpc.max_concurrent_streams", STREAMS_PER_CONNECTION_MAX),
         ("grpc.max_metadata_size", METADATA_BYTES_MAX),
         ("grpc.keepalive_permit_without_calls", 1),

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from brokers.rpc.answers import ITEMS_MAX, record_of
-from brokers.wire.batch import BatchHeader, BatchInvalid, parse_header, records_of, unpacked
+from brokers.slices import SLICE_RECORDS, Slices
+from brokers.wire.batch import BATCH_RECORDS_MAX, BatchHeader, BatchInvalid, parse_header, records_of, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from brokers.rpc import brokerlab_pb2 as pb
 
 UNPACKED_BYTES_MAX: Final = 64 * 1024 * 1024
-# Of one batch, the most that librdkafka makes: to read on in its middle is to walk over all that lies before.
-BATCH_RECORDS_MAX: Final = 1_000_000
 # What offsets, times, tags and lengths add to the bytes of as many (40 a record, 18 a header), and one record more.
 OVERHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
 MESSAGE_BYTES_MAX: Final = 2**31 - 1
@@ -50,8 +49,8 @@ class Unpacking:
         self._first_bytes_max = first_bytes_max
         self._items_left = ITEMS_MAX
 
-    def take(self, data: bytes) -> None:
-        """Add as much as may be of batches that lie one behind the other.
+    async def take(self, data: bytes) -> None:
+        """Add as much as may be of batches that lie one behind the other; others have their turn meanwhile.
 
         Raises `BatchInvalid` where nothing can be answered because of the first of them: it is beyond the bounds, or
         nonsense. Behind others it ends the answer, and is the first of the next.
@@ -59,7 +58,7 @@ class Unpacking:
         for batch in _batches(data):
             header = parse_header(batch)
             try:
-                self._add(batch, header)
+                await self._add(batch, header)
             except BatchInvalid as error:
                 if self.records:
                     return
@@ -67,7 +66,7 @@ class Unpacking:
             if self._bytes_left <= 0 or self._items_left <= 0:
                 return
 
-    def _add(self, batch: memoryview, header: BatchHeader) -> None:
+    async def _add(self, batch: memoryview, header: BatchHeader) -> None:
         """Add what there is room for of one batch. Raises `BatchInvalid`, and then none of it is in the answer."""
         bytes_max = self._bytes_left if self.records else self._first_bytes_max
         if header.records_count > BATCH_RECORDS_MAX:
@@ -75,7 +74,7 @@ class Unpacking:
                 f"the batch at offset {header.base_offset} has {header.records_count} records, and at most "
                 f"{BATCH_RECORDS_MAX} can be fetched here"
             )
-        body = unpacked(batch, header, bytes_max)
+        body = await Slices.unpack(unpacked, batch, header, bytes_max)
         if len(body) > bytes_max:  # one that is not packed
             raise BatchInvalid(
                 f"the batch at offset {header.base_offset} holds {len(body)} bytes, and at most {bytes_max} can be "
@@ -83,7 +82,9 @@ class Unpacking:
             )
         found: list[pb.Record] = []
         items_left = self._items_left
-        for record in records_of(header, body, self._offset - header.base_offset):
+        for number, record in enumerate(records_of(header, body, self._offset - header.base_offset), start=1):
+            if not number % SLICE_RECORDS:
+                await Slices.turn()
             items_left -= 1 + len(record.headers)
             if items_left < 0 and (found or self.records):
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -50,6 +51,10 @@ class ErrorCode(IntEnum):
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
     INVALID_RECORD = 87
+
+
+# Partitions, topics or others that one request names: each costs some microseconds in which nobody else is served.
+NAMED_MAX: Final = 10_000
 
 
 class MalformedReason(IntEnum):

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from brokers.wire.errors import Malformed, MalformedReason
-from brokers.wire.schema import text, truncated
+from brokers.wire.schema import check_named, text, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,6 +111,7 @@ def _read_topic(data: bytes, at: int, layout: Struct, parts: list[Part]) -> int:
     topic, at = _string_at(data, at)
     at, count = _count_at(data, at, layout.size)
     end = at + count * layout.size
+    check_named(len(parts) + count)
     parts += [_part(topic, layout, fields) for fields in layout.iter_unpack(data[at:end])]
     return end
 
@@ -187,22 +188,22 @@ def answer(request: FetchRequest, found: Sequence[Found]) -> list[Records]:
     """
     version, parts = request.version, request.parts
     out: list[Records] = []
-    pending, size, topics, at = b"", 0, 0, 0
+    pending: list[bytes] = []
+    topics, at = 0, 0
     while at < len(parts):
         topic, first = parts[at].topic, at
         while at < len(parts) and parts[at].topic == topic:
             at += 1
         topics += 1
-        pending += _string(topic) + _COUNT.pack(at - first)
+        pending += (_string(topic), _COUNT.pack(at - first))
         for number in range(first, at):
-            pending += _found(version, parts[number].partition, found[number])
+            pending.append(_found(version, parts[number].partition, found[number]))
             records = found[number].records
             if len(records):
-                out += (pending, records)
-                size += len(pending) + len(records)
-                pending = b""
-    out.append(pending)
-    size += len(pending)
+                out += (b"".join(pending), records)
+                pending = []
+    out.append(b"".join(pending))
+    size = sum(map(len, out))
     if version >= _SESSION_SINCE:
         head = _ANSWER_V7.pack(_ANSWER_V7.size - 4 + size, request.correlation_id, 0, 0, 0, topics)
     else:

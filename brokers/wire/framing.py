@@ -6,16 +6,21 @@ which may move what is left to the front: whoever needs a frame's bytes longer m
 
 The buffer is small for a quiet client, grows to `receive_bytes` for a busy one, and past that only while one large
 request arrives: doubling as its bytes come in (an announced size alone allocates nothing), out of a budget that all
-connections share. It shrinks after a row of reads that did not need it: a producer of large requests sends many.
+connections share (`budget.py`). Where there is none left the buffer *waits*: it is full, and whoever owns it reads the
+socket no further until it may grow. Whether it may is found out in `received`; `writable` never fails, because an event
+loop asks for it in the middle of a read. The buffer shrinks after a row of reads that did not need it, for a producer
+of large requests sends many, and at once where others wait.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
 from brokers.wire.apis import ApiKey
+from brokers.wire.budget import Budget
 from brokers.wire.errors import Malformed, MalformedReason
 
 SIZE_BYTES: Final = 4
@@ -28,6 +33,8 @@ _size_at = Struct(">i").unpack_from
 _key_at = Struct(">h").unpack_from
 _KEY_BYTES: Final = 2
 _QUIET_READS_MAX: Final = 64
+# By so much a buffer grows at most, so that a large request never holds nearly twice what came of it.
+_STEP_BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +46,11 @@ class FrameLimits:
     receive_bytes: int = 1024 * 1024
 
 
-@dataclass(slots=True)
-class Budget:
-    """Bytes that all connections together may still take for requests larger than their usual buffer."""
-
-    bytes_left: int
-
-
 class ReceiveBuffer:
-    """One connection's. After a `fault` no more frames come, and the connection is to be closed."""
+    """One connection's. After a `fault` no more frames come, and the connection is to be closed.
+
+    While it `waits` it must not be written to; `on_room` is called when that is over.
+    """
 
     __slots__ = (
         "_borrowed",
@@ -55,36 +58,40 @@ class ReceiveBuffer:
         "_end",
         "_filled",
         "_limits",
+        "_on_room",
         "_quiet",
         "_start",
         "alike",
         "data",
         "fault",
+        "kept",
+        "large",
         "view",
+        "waits",
     )
 
-    def __init__(self, limits: FrameLimits, budget: Budget) -> None:
+    def __init__(self, limits: FrameLimits, budget: Budget, on_room: Callable[[], None] = lambda: None) -> None:
         self._limits = limits
         self._budget = budget
+        self._on_room = on_room
         self._borrowed = 0
         self._start = 0
         self._end = 0
         self._filled = False
         self._quiet = 0
         self.fault: Malformed | None = None
+        self.waits = False
+        self.large = False  # something was asked of the budget
+        self.kept = False  # copies of large requests wait elsewhere: what they took here is not given back yet
         self.alike = 0  # so many of the frames that came last, from the first on, are of one size
         self.data = bytearray(min(_FIRST_BUFFER_BYTES, limits.receive_bytes))
         self.view = memoryview(self.data)
 
     def writable(self) -> memoryview:
         """Room for the next read; never empty. What was returned by `received` is void from here on."""
-        left = self._end - self._start
-        if self._start:
-            if left:
-                self.view[:left] = self.view[self._start : self._end]
-            self._start, self._end = 0, left
-        capacity = len(self.data)
-        if self._quiet > _QUIET_READS_MAX and left < self._limits.receive_bytes:
+        assert not self.waits
+        left, capacity = self._to_front(), len(self.data)
+        if self._quiet > _QUIET_READS_MAX and left < self._limits.receive_bytes and not self.kept:
             self._resize(self._limits.receive_bytes)
         elif left == capacity or (self._filled and capacity < self._limits.receive_bytes):
             self._grow()
@@ -116,7 +123,23 @@ class ReceiveBuffer:
                 break
             frames.append((body, at))
         self._start = at
+        if not at and self._filled and self.fault is None and len(data) >= self._limits.receive_bytes:
+            self._ask_for_room()
         return frames
+
+    def _ask_for_room(self) -> None:
+        """The buffer is full of one request that is not whole yet: take what it grows by next, or wait for it."""
+        needed = SIZE_BYTES + _size_at(self.data, 0)[0] - self._limits.receive_bytes
+        if needed > self._budget.bytes_max:
+            self.fault = Malformed(MalformedReason.FRAME_BUDGET, f"{needed} bytes are more than all together may take")
+            return
+        self.large = True
+        self.waits = not self._budget.take(self, self._grown() - len(self.data))
+
+    def go_on(self) -> None:
+        """The budget has what was waited for."""
+        self.waits = False
+        self._on_room()
 
     def _of_one_size(self, at: int, end: int) -> list[tuple[int, int]]:
         """The first frames, as far as they are as long as each other, which those of small messages are: found in one
@@ -140,32 +163,54 @@ class ReceiveBuffer:
             return True
         return self._end - body >= _KEY_BYTES and _key_at(self.data, body)[0] != ApiKey.PRODUCE
 
-    def rest(self) -> None:
-        """Give back what large requests needed, where none is under way: the client has been quiet."""
-        if self._borrowed and self._start == self._end:
-            self._start = self._end = 0
+    @property
+    def has_right_of_way(self) -> bool:
+        """Whether others may be waiting for its request to become whole."""
+        return self._budget.has_right_of_way(self)
+
+    def settle(self) -> None:
+        """To be called when what `received` returned is done with: give back what others wait for."""
+        if self._borrowed and (self._budget.crowded or self.has_right_of_way):
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Give back what large requests needed, unless one is under way."""
+        if self._borrowed and not self.kept and self._end - self._start < self._limits.receive_bytes:
+            self._to_front()
             self._resize(self._limits.receive_bytes)
 
     def close(self) -> None:
         """Give back what was borrowed, and the buffer: the connection itself may live until garbage is collected."""
-        self._budget.bytes_left += self._borrowed
         self._borrowed = 0
+        self.waits = False
         self.data = bytearray()
         self.view = memoryview(self.data)
+        self._start = self._end = 0
+        self.large = False
+        self._budget.release(self)
+
+    def _to_front(self) -> int:
+        """Move what is left of the last read to the front; how much that is."""
+        left = self._end - self._start
+        if self._start:
+            if left:
+                self.view[:left] = self.view[self._start : self._end]
+            self._start, self._end = 0, left
+        return left
 
     def _grow(self) -> None:
-        capacity = len(self.data)
-        wanted = capacity * 2
-        if capacity >= self._limits.receive_bytes:
-            wanted = min(wanted, SIZE_BYTES + int(_size_at(self.data, 0)[0]))
-        self._resize(wanted)
+        self._resize(self._grown())
+
+    def _grown(self) -> int:
+        """The capacity that a full buffer has next."""
+        capacity, receive_bytes = len(self.data), self._limits.receive_bytes
+        if capacity < receive_bytes:
+            return min(capacity * 2, receive_bytes)
+        return min(capacity * 2, capacity + _STEP_BYTES_MAX, SIZE_BYTES + int(_size_at(self.data, 0)[0]))
 
     def _resize(self, capacity: int) -> None:
-        borrowed = max(0, capacity - self._limits.receive_bytes)
-        if borrowed - self._borrowed > self._budget.bytes_left:
-            raise Malformed(MalformedReason.FRAME_BUDGET, f"{capacity} bytes are more than all connections may hold")
-        self._budget.bytes_left -= borrowed - self._borrowed
-        self._borrowed = borrowed
+        """What is borrowed for it was taken before; where it shrinks, all of that is given back."""
+        self._borrowed = max(0, capacity - self._limits.receive_bytes)
         self._quiet = 0
         more = capacity - len(self.data)
         if more > 0:
@@ -174,6 +219,9 @@ class ReceiveBuffer:
         else:
             self.data = bytearray(self.view[: self._end]) + bytes(capacity - self._end)
         self.view = memoryview(self.data)
+        if self.large and not self._borrowed:
+            self.large = False
+            self._budget.release(self)
 
 
 def _extended(data: bytearray, more: int) -> bytearray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from brokers.wire.errors import Malformed, MalformedReason
 from brokers.wire.rows import set_columns
-from brokers.wire.schema import text, truncated
+from brokers.wire.schema import check_named, text, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,6 +80,7 @@ def read(data: bytes | bytearray, at: int, end: int) -> ProduceRequest:
         count = _int32_at(data, name_end)[0]
         at = name_end + 4
         _check_count(count, _PART_BYTES_MIN, end - at)
+        check_named(len(parts) + count)
         for _ in range(count):
             if at + 8 > end:
                 raise truncated(8, end - at)

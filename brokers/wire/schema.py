@@ -18,7 +18,7 @@ from struct import Struct
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
-from brokers.wire.errors import Malformed, MalformedReason
+from brokers.wire.errors import NAMED_MAX, Malformed, MalformedReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -334,6 +334,7 @@ def _array(element: Codec, *, nullable: bool, flexible: bool) -> Codec:
             return None, at
         if count * element_bytes_min > len(data) - at:
             raise Malformed(MalformedReason.COUNT, f"{count} elements in {len(data) - at} bytes")
+        check_named(count)
         elements = []
         for _ in range(count):
             value, at = read_element(data, at)
@@ -357,3 +358,9 @@ def text(raw: bytes) -> str:
 
 def truncated(wanted: int, left: int) -> Malformed:
     return Malformed(MalformedReason.TRUNCATED, f"{wanted} bytes wanted, {left} left")
+
+
+def check_named(count: int) -> None:
+    """Raises `Malformed` where a request names more things than are worked off in one go."""
+    if count > NAMED_MAX:
+        raise Malformed(MalformedReason.COUNT, f"{count} elements, at most {NAMED_MAX} are taken")

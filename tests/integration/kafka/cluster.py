@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 STOP_S_MAX = 20
+# It complains, too, where its event loop stands still.
+WATCHED_BROKER = "tests.integration.processes.watched_broker"
 
 
 @dataclass
@@ -56,7 +58,7 @@ class Cluster:
         }
         path = self.folder / f"broker-{number}.json"
         path.write_text(json.dumps(config))
-        command = [sys.executable, "-m", "brokers", str(path)]
+        command = [sys.executable, "-m", WATCHED_BROKER, str(path)]
         with self._stderr(number).open("a") as stderr:
             self.processes[number] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 from typing import Any
@@ -129,6 +130,10 @@ class RawClient:
         """(error, base offset) of one partition's records."""
         self.send(produce_request(topic, records, **how))
         return produced(self.receive())
+
+    def hears(self, timeout_s: float) -> bool:
+        """Whether an answer has begun to come by then."""
+        return bool(select.select([self.socket], [], [], timeout_s)[0])
 
     def fetch(self, topic: str, offset: int, **how: Any) -> tuple[int, int, bytes]:
         """(error, high watermark, records) of one partition."""

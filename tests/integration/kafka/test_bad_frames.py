@@ -63,6 +63,13 @@ BAD_FRAMES: dict[str, bytes] = {
     "a string that is not UTF-8": framed(head(ApiKey.METADATA, 5) + struct.pack(">ih2sb", 1, 2, b"\xff\xfe", 1)),
     "trailing garbage": framed(request(ApiKey.METADATA, 5, MetadataRequest(topics=()))[4:] + b"x"),
     "a body longer than its frame says": framed(produce_request("t", batch(b"v"))[4:-3]),
+    "10,001 partitions in a fetch": framed(
+        head(ApiKey.FETCH, 4) + struct.pack(">iiiibih1si", -1, 0, 1, 1, 0, 1, 1, b"t", 10_001) + bytes(16 * 10_001)
+    ),
+    "10,001 partitions in a produce request": framed(
+        head(ApiKey.PRODUCE, 7) + struct.pack(">hhiih1si", -1, 1, 1, 1, 1, b"t", 10_001) + bytes(8 * 10_001)
+    ),
+    "10,001 topics": framed(head(ApiKey.METADATA, 4) + struct.pack(">i", 10_001) + bytes(2 * 10_001 + 1)),
     "10^5 partitions in a fetch": framed(
         head(ApiKey.FETCH, 4) + struct.pack(">iiiibih1si", -1, 0, 1, 1, 0, 1, 1, b"t", 100_000) + bytes(16 * 100_000)
     ),

@@ -20,6 +20,7 @@ from workloads.ports import free_ports
 
 PROC = Path("/proc")
 PATIENCE_S = 60.0
+WATCHED_BROKER = "tests.integration.processes.watched_broker"
 
 
 def eventually(holds: Callable[[], object], what: str) -> None:
@@ -106,7 +107,7 @@ class RunningBroker:
     `module` is what runs, with arguments before the config: the broker, or one with a fault put in.
     """
 
-    module: Sequence[str] = ("brokers",)
+    module: Sequence[str] = (WATCHED_BROKER,)
 
     def __init__(self, folder: Path, *, brokers: int = 1, **changes: Any) -> None:
         self.folder = folder
@@ -164,10 +165,11 @@ class RunningBroker:
         self._channels.clear()
 
     def stop(self) -> None:
-        """End it if it runs. Safe to call twice."""
+        """End it if it runs. Safe to call twice. Asserts that its event loop never stood still."""
         if self.process is not None:
             self.end(signal.SIGKILL)
         self._close()
+        assert "watchdog:" not in self.log, self.log
 
     def channel(self) -> grpc.Channel:
         channel = grpc.insecure_channel(

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from brokers.log import FsyncPolicy, LogDiskFailed, LogOffsetOutOfRange
 from brokers.log.stretch import Stretch
 from brokers.wire.batch import parse_header
-from tests.unit.log.batches import SMALL, abandon, batch, everything, offsets, opened, row, split
+from tests.unit.log.batches import SMALL, abandon, arrived, batch, everything, offsets, opened, row, split
 
 PRODUCER_ID = 7
 
@@ -116,7 +116,7 @@ class LogAgainstList(RuleBasedStateMachine):
         """It is still the same, whatever became of its segment, unless that was cut."""
         for lent, data in self.lent:
             try:
-                assert lent.read() == data
+                assert arrived(lent) == data
             except LogDiskFailed:
                 assert self.cut
         self.lent = []

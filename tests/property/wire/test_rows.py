@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from brokers.wire import produce
 from brokers.wire.batch import CRC_AT, CRC_BEGIN, PLACE, BatchError, check_produced, parse_header
-from brokers.wire.framing import SIZE_BYTES, Budget, FrameLimits, ReceiveBuffer
+from brokers.wire.budget import Budget
+from brokers.wire.framing import SIZE_BYTES, FrameLimits, ReceiveBuffer
 from brokers.wire.produce import CORRELATION_END, Outcome, Template
 from brokers.wire.rows import RowLayout
 from tests.integration.kafka.raw import batch, produce_request
@@ -142,7 +143,7 @@ def test_answers_together_are_the_answers_one_by_one(version: int, first: int, c
 def test_frames_of_one_size_are_found_as_others_are(sizes: list[int], repeats: list[int]) -> None:
     bodies = [bytes([size % 251]) * size for size, count in zip(sizes, repeats, strict=False) for _ in range(count)]
     data = b"".join(struct.pack(">i", len(body)) + body for body in bodies) + b"\0\0"
-    buffer = ReceiveBuffer(FrameLimits(), Budget(0))
+    buffer = ReceiveBuffer(FrameLimits(), Budget(0, 0))
     found: list[bytes] = []
     while data:
         room = buffer.writable()

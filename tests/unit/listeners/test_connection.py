@@ -401,6 +401,23 @@ def test_an_idle_connection_is_closed_and_one_that_waits_for_an_answer_is_not(tm
     run(work())
 
 
+def test_a_client_that_reads_nothing_for_long_is_closed_though_it_is_owed_an_answer(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with listening(tmp_path, limits=ListenerLimits(idle_ms_max=20)) as harness:
+            held = harness.store.partition("one", 0)
+            assert held is not None
+            large = bytearray(batch(bytes(8 << 20)))
+            for _ in range(4):
+                held.append([(large, parse_header(large))], 0)
+            client = await harness.connect()
+            client.send(fetch_request("one", 0, bytes_max=1 << 26), metadata(2))
+            await until(lambda: harness.listener.counts.connections == 1)
+            await until(lambda: not harness.listener.counts.connections)
+            assert harness.listener.counts.connections_idle_closed >= 1
+
+    run(work())
+
+
 def test_a_connection_with_too_many_requests_in_flight_is_read_no_further(tmp_path: Path) -> None:
     async def work() -> None:
         limits = ListenerLimits(requests_in_flight_max=10)

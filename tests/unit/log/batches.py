@@ -1,11 +1,13 @@
 """Batches to put into a log, and what should come out of it."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokers.log import Batch, Log, LogConfig, LogUnreadable, OpenSegments, SequenceError
 from brokers.log.files import OS_FILES, Files
+from brokers.log.stretch import Stretch
 from brokers.wire.batch import RecordToSend, check_produced, encode_batch, parse_header
 from brokers.wire.rows import Row
 
@@ -104,3 +106,15 @@ class Written:
         (offset,) = offsets(self.log.append([(data, header)], epoch))
         self.batches.append(bytes(data))
         return offset
+
+
+def arrived(lent: Stretch) -> bytes:
+    """What is lent, as a socket gets it."""
+    handle = os.memfd_create("arrived")
+    try:
+        at = 0
+        while at < len(lent):
+            at += lent.send(handle, at, len(lent))
+        return os.pread(handle, at, 0)
+    finally:
+        os.close(handle)

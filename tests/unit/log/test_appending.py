@@ -87,7 +87,7 @@ def test_a_closed_log_refuses_everything_and_stays_closed(tmp_path: Path) -> Non
     with pytest.raises(LogClosed):
         log.begin_flush()
     with pytest.raises(LogClosed):
-        log.offset_for_timestamp(0)
+        log.batch_for_timestamp(0)
     with pytest.raises(LogClosed):
         log.retain(now_ms=0)
     with pytest.raises(LogRefusesWrites):
@@ -193,15 +193,14 @@ def test_records_without_a_timestamp_outlive_retention_by_time(tmp_path: Path) -
     assert log.retain(now_ms=10**15) == 0
 
 
-def test_a_timestamp_finds_the_first_record_that_is_not_older(tmp_path: Path) -> None:
+def test_a_timestamp_finds_the_first_batch_that_is_not_older(tmp_path: Path) -> None:
     log = opened(tmp_path)
     for timestamp in range(0, 3000, 100):
         assert offsets(log.append([batch(b"x" * 20, timestamp=timestamp)], 0)) == [timestamp // 100]
     for _ in range(2):
-        assert log.offset_for_timestamp(0) == (0, 0)
-        assert log.offset_for_timestamp(1101) == (12, 1200)
-        assert log.offset_for_timestamp(2900) == (29, 2900)
-        assert log.offset_for_timestamp(2901) is None
+        found = [log.batch_for_timestamp(timestamp) for timestamp in (0, 1101, 2900)]
+        assert [parse_header(data or b"").base_offset for data in found] == [0, 12, 29]
+        assert log.batch_for_timestamp(2901) is None
         log.close()
         log = opened(tmp_path)
 

@@ -26,10 +26,19 @@ def empty_records(count: int) -> bytes:
     return b"".join(record(offset_delta=number) for number in range(count))
 
 
-def signed(body: bytes, count: int = 1, *, codec: int = 0, base_offset: int = 0, timestamp: int = 0) -> bytearray:
+def signed(
+    body: bytes,
+    count: int = 1,
+    *,
+    codec: int = 0,
+    base_offset: int = 0,
+    timestamp: int = 0,
+    timestamp_max: int | None = None,
+) -> bytearray:
     """A batch of `body`, already packed as `codec` says, that claims to hold `count` records."""
     batch = bytearray(HEADER_BYTES) + body
-    fields = (codec, count - 1, timestamp, timestamp, -1, -1, -1, count)
+    latest = timestamp if timestamp_max is None else timestamp_max
+    fields = (codec, count - 1, timestamp, latest, -1, -1, -1, count)
     HEADER.pack_into(batch, 0, base_offset, len(batch) - LENGTH_END, -1, 2, 0, *fields)
     CRC.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[CRC_BEGIN:]))
     return batch

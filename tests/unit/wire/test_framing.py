@@ -6,8 +6,9 @@ import struct
 
 import pytest
 
-from brokers.wire.errors import Malformed, MalformedReason
-from brokers.wire.framing import Budget, FrameLimits, ReceiveBuffer
+from brokers.wire.budget import Budget
+from brokers.wire.errors import MalformedReason
+from brokers.wire.framing import FrameLimits, ReceiveBuffer
 
 LIMITS = FrameLimits(produce_bytes_max=400_000, request_bytes_max=1_000, receive_bytes=65_536)
 
@@ -29,7 +30,7 @@ def fill(buffer: ReceiveBuffer, data: bytes, chunk: int = 1 << 20) -> list[bytes
 
 
 def new(budget: int = 1_000_000, limits: FrameLimits = LIMITS) -> ReceiveBuffer:
-    return ReceiveBuffer(limits, Budget(budget))
+    return ReceiveBuffer(limits, Budget(budget, limits.produce_bytes_max))
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 13, 1 << 20])
@@ -82,26 +83,75 @@ def test_a_large_request_grows_the_buffer_to_its_size_and_not_beyond(size: int) 
 
 
 def test_the_buffer_shrinks_after_a_row_of_small_requests() -> None:
-    budget = Budget(1_000_000)
+    budget = Budget(1_000_000, 400_000)
     buffer = ReceiveBuffer(LIMITS, budget)
     fill(buffer, frame(300_000, api_key=0))
-    assert budget.bytes_left < 1_000_000
+    assert budget.bytes_taken == 300_004 - LIMITS.receive_bytes
     for _ in range(70):
         fill(buffer, frame(20))
     assert len(buffer.data) == LIMITS.receive_bytes
-    assert budget.bytes_left == 1_000_000
+    assert budget.bytes_taken == 0
 
 
-def test_large_requests_share_a_budget_that_closing_returns() -> None:
-    budget = Budget(300_000)
+def test_requests_that_are_more_than_there_is_room_for_become_whole_one_after_the_other() -> None:
+    """However far each of them has come: the one that waited first needs nothing that another holds."""
+    budget = Budget(700_000, 400_000)
+    buffers = [ReceiveBuffer(LIMITS, budget) for _ in range(5)]
+    large = frame(399_000, api_key=0)
+    came = dict.fromkeys(buffers, 0)
+    whole: list[ReceiveBuffer] = []
+    while len(whole) < len(buffers):
+        reading = [buffer for buffer in buffers if not buffer.waits and buffer not in whole]
+        assert reading
+        for buffer in reading:
+            room = buffer.writable()
+            some = large[came[buffer] : came[buffer] + min(len(room), 10_000)]
+            room[: len(some)] = some
+            came[buffer] += len(some)
+            whole += [buffer for _ in buffer.received(len(some))]
+            buffer.settle()
+        assert sum(len(buffer.data) - LIMITS.receive_bytes for buffer in buffers) <= 700_000
+    assert (budget.bytes_taken, budget.crowded) == (0, False)
+
+
+def test_a_request_that_can_never_have_room_is_a_fault() -> None:
+    buffer = new(budget=100_000)
+    assert fill(buffer, frame(300_000, api_key=0)) == []
+    assert buffer.fault is not None
+    assert buffer.fault.reason is MalformedReason.FRAME_BUDGET
+
+
+def test_what_a_request_took_is_given_back_as_soon_as_others_wait() -> None:
+    budget = Budget(700_000, 400_000)
+    done, waiting = ReceiveBuffer(LIMITS, budget), ReceiveBuffer(LIMITS, budget)
+    fill(done, frame(300_000, api_key=0))
+    assert budget.bytes_taken > 0
+    assert fill(waiting, frame(350_000, api_key=0)) == [frame(350_000, api_key=0)[4:]]
+    assert len(done.data) == LIMITS.receive_bytes
+
+
+def test_what_waits_elsewhere_is_still_counted() -> None:
+    budget = Budget(700_000, 400_000)
+    buffer = ReceiveBuffer(LIMITS, budget)
+    fill(buffer, frame(300_000, api_key=0))
+    buffer.kept = True
+    buffer.give_back()
+    assert budget.bytes_taken > 0
+    buffer.kept = False
+    buffer.give_back()
+    assert budget.bytes_taken == 0
+
+
+def test_closing_gives_back_what_was_taken_and_lets_others_go_on() -> None:
+    budget = Budget(400_000, 400_000)
     first, second = ReceiveBuffer(LIMITS, budget), ReceiveBuffer(LIMITS, budget)
-    fill(first, frame(300_000, api_key=0)[:-1])
-    with pytest.raises(Malformed) as refused:
-        fill(second, frame(300_000, api_key=0))
-    assert refused.value.reason is MalformedReason.FRAME_BUDGET
+    for buffer in (first, second):
+        fill(buffer, frame(399_000, api_key=0)[: LIMITS.receive_bytes])
+    assert [(buffer.waits, buffer.has_right_of_way) for buffer in (first, second)] == [(False, True), (True, False)]
     first.close()
+    assert (second.waits, second.has_right_of_way) == (False, True)
     second.close()
-    assert budget.bytes_left == 300_000
+    assert not budget.crowded
 
 
 def test_a_quiet_connection_holds_little() -> None:
@@ -111,14 +161,14 @@ def test_a_quiet_connection_holds_little() -> None:
 
 
 def test_a_client_that_falls_quiet_after_a_large_request_keeps_no_large_buffer() -> None:
-    limits, budget = LIMITS, Budget(1_000_000)
+    limits, budget = LIMITS, Budget(1_000_000, 400_000)
     buffer = ReceiveBuffer(limits, budget)
     large = frame(300_000, api_key=0)
     fill(buffer, large[:200_000])
-    buffer.rest()
+    buffer.give_back()
     assert fill(buffer, large[200_000:]) == [large[4:]]
-    buffer.rest()
-    assert (len(buffer.data), budget.bytes_left) == (limits.receive_bytes, 1_000_000)
+    buffer.give_back()
+    assert (len(buffer.data), budget.bytes_taken) == (limits.receive_bytes, 0)
     assert fill(buffer, large) == [large[4:]]
 
 
