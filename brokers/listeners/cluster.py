@@ -114,7 +114,7 @@ def _partitions(view: ClusterView, topic: Topic) -> tuple[MetadataPartition, ...
 
 async def list_offsets(service: Service, caller: Caller, request: ListOffsetsRequest) -> ListOffsetsResponse:
     wanted = [(topic.name, part) for topic in request.topics for part in topic.partitions]
-    leaders = await service.leaders([TopicPartition(name, part.partition_index) for name, part in wanted])
+    leaders = await service.leaders_now([TopicPartition(name, part.partition_index) for name, part in wanted])
     named = Counter((name, part.partition_index) for name, part in wanted)
     rows = [
         (name, _offset(service, name, part, leader if named[name, part.partition_index] == 1 else _TWICE))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import REFUSALS, error_of, to_send
 from brokers.rpc.brokerlab_pb2_grpc import DataServicer
 from brokers.rpc.unpacking import UNPACKED_BYTES_MAX, Unpacking, unpacked_bytes_max
-from brokers.store import HeldPartition, NotLeader
+from brokers.store import HeldPartition, NotLeader, TooFewInSync
 from brokers.wire.batch import check_produced, encode_batch
-from coordinators.errors import InvalidRequest, UnknownTopic
+from coordinators.errors import InvalidRequest, Unavailable, UnknownTopic
+from coordinators.leadership import enough_in_sync
 from coordinators.model import Committed, Partition, TopicPartition
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from brokers.metrics import Metrics
     from brokers.store import Store
-    from coordinators.api import Coordinator
+    from coordinators.api import Coordinator, Standing
 
 # Requests of one stream that are looked up at once, where the architecture looks each of them up.
 PIPELINED_MAX: Final = 64
@@ -34,22 +35,38 @@ FETCH_WAIT_MS_MAX: Final = 60_000
 # Each is a line in a journal, a message or a write to ZooKeeper.
 COMMIT_OFFSETS_MAX: Final = 10_000
 
-# Who leads, the question under way, or why it cannot be asked.
-_Leader = Partition | asyncio.Future[Partition] | Exception
+ACKS_ALL: Final = -1
+
+
+class _Leader(NamedTuple):
+    """Who leads, the question under way, or why it cannot be asked; and what the answer rests on."""
+
+    answer: Partition | asyncio.Future[Partition] | Exception
+    standing: Standing
+
+
 _Synced = asyncio.Future[pb.ProduceResponse]
 # What became of a request, is becoming of it, or why nothing does.
 _Outcome = pb.ProduceResponse | _Synced | Exception
-_State = TypeVar("_State", bound=_Leader | _Outcome)
+_State = TypeVar("_State", bound="_Leader | _Outcome")
 # Requests of a stream in their order; None ends it.
 _Queue = asyncio.Queue[tuple[pb.ProduceRequest, _State] | None]
 
 
 class DataService(DataServicer):
-    def __init__(self, store: Store, coordinator: Coordinator, metrics: Metrics, message_bytes_max: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        coordinator: Coordinator,
+        metrics: Metrics,
+        message_bytes_max: int,
+        min_insync_replicas: int = 1,
+    ) -> None:
         self._store = store
         self._coordinator = coordinator
         self._metrics = metrics
         self._message_bytes_max = message_bytes_max
+        self._min_insync_replicas = min_insync_replicas
 
     async def Produce(  # noqa: N802 - the service's name
         self, request: pb.ProduceRequest, context: grpc.aio.ServicerContext[pb.ProduceRequest, pb.ProduceResponse]
@@ -118,26 +135,41 @@ class DataService(DataServicer):
         finally:
             appended.put_nowait(None)
 
-    def _leader(self, request: pb.ProduceRequest) -> _Leader:
+    def _leader(self, request: pb.ProduceRequest | pb.FetchRequest) -> _Leader:
         """The leader, or the question under way; a refusal waits for the request's turn."""
+        standing = self._coordinator.standing
         try:
             leader = self._coordinator.leader(_at(request))
         except REFUSALS as error:
-            return error
-        return leader if isinstance(leader, Partition) else asyncio.ensure_future(leader)
+            return _Leader(error, standing)
+        return _Leader(leader if isinstance(leader, Partition) else asyncio.ensure_future(leader), standing)
+
+    async def _leader_now(self, at: TopicPartition, asked: _Leader) -> Partition:
+        """What was answered, if that still holds when the request has its turn; else what is answered now."""
+        found, standing = asked
+        if isinstance(found, Exception):
+            raise found
+        if not isinstance(found, Partition):
+            found = await found
+        while (now := self._coordinator.confirmed(at, found, standing)) is None:
+            standing = self._coordinator.standing
+            found = await self._coordinator.find_leader(at)
+        return now
 
     async def _appended(self, request: pb.ProduceRequest, leader: _Leader) -> pb.ProduceResponse | _Synced:
         """The answer; where it promises what is not on the disk yet, what gives it once it is."""
-        if isinstance(leader, Exception):
-            raise leader
-        known = leader if isinstance(leader, Partition) else await leader
+        known = await self._leader_now(_at(request), leader)
         held = self._led(request.topic, request.partition, known)
         if not -1 <= request.acks <= 1:
             raise InvalidRequest(f"acks must be 0, 1 or -1 (all), not {request.acks}")
         if not request.records:
             raise InvalidRequest("a produce request carries at least one record")
+        if request.acks == ACKS_ALL and not enough_in_sync(known, held.settings, self._min_insync_replicas):
+            raise TooFewInSync(f"{request.topic}-{request.partition} has {len(known.in_sync)} replicas in sync")
         batch = encode_batch(to_send(request.records, time.time_ns() // 1_000_000))
         header = check_produced(batch, self._message_bytes_max)
+        if not self._coordinator.serves():
+            raise Unavailable(f"broker {self._coordinator.me.id} may lead no more")
         (base_offset,) = held.append([(batch, header)], known.epoch)
         if isinstance(base_offset, Exception):
             raise base_offset
@@ -157,17 +189,26 @@ class DataService(DataServicer):
             raise NotLeader(f"{topic}-{partition} is led by broker {leader.leader}")
         return held
 
+    def _check_leads_still(self, at: TopicPartition, leader: Partition, tenure: int) -> None:
+        """After a while. Raises `NotLeader`, and what `Coordinator.leader` does."""
+        now = self._coordinator.known_leader(at)
+        same = tenure == self._coordinator.standing.tenure if now is None else now.epoch == leader.epoch
+        if not same:
+            raise NotLeader(f"{at.topic}-{at.partition} is led by broker {leader.leader} no more")
+
     async def Fetch(  # noqa: N802 - the service's name
         self, request: pb.FetchRequest, context: grpc.aio.ServicerContext[pb.FetchRequest, pb.FetchResponse]
     ) -> pb.FetchResponse:
         try:
             _check_bounds(request)
-            leader = self._coordinator.leader(_at(request))
-            known = leader if isinstance(leader, Partition) else await leader
-            held = self._led(request.topic, request.partition, known)
+            at = _at(request)
+            known = await self._leader_now(at, self._leader(request))
+            held = self._led(*at, known)
+            tenure = self._coordinator.standing.tenure
             await _data_behind(held, request.offset, min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000)
             if held.deleted:
                 raise UnknownTopic(f"topic {request.topic!r} was deleted")
+            self._check_leads_still(at, known, tenure)
             return self._fetched(request, held)
         except REFUSALS as error:
             return pb.FetchResponse(error=error_of(error))
@@ -246,8 +287,9 @@ def _forget(waiting: _Queue[_State]) -> None:
     """Drop what nobody will answer any more, and what is under way."""
     while not waiting.empty():
         _, state = waiting.get_nowait() or (None, None)
-        if isinstance(state, asyncio.Future):
-            state.cancel()
+        under_way = state.answer if isinstance(state, _Leader) else state
+        if isinstance(under_way, asyncio.Future):
+            under_way.cancel()
 
 
 async def _data_behind(held: HeldPartition, offset: int, wait_s: float) -> None:

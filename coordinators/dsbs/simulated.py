@@ -14,7 +14,19 @@ from hashlib import blake2b
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from coordinators.dsbs.events import Changed, Finished, Joined, Persist, Received, Refused, Send, Start, Wake
+from coordinators.dsbs.events import (
+    Changed,
+    Finished,
+    Heard,
+    Joined,
+    Lost,
+    Persist,
+    Received,
+    Refused,
+    Send,
+    Start,
+    Wake,
+)
 from coordinators.dsbs.machine import Machine
 from coordinators.dsbs.messages import Heartbeat, Here, encode
 from coordinators.dsbs.phases import Phase
@@ -202,7 +214,7 @@ class Cluster:
                 case Refused(reason):
                     node.refused = reason
                     self._note(f"{node.place} is refused: {reason}")
-                case Joined() | Changed():
+                case Joined() | Changed() | Lost() | Heard():
                     self._note(f"{node.place} {action!r}")
 
     def _send(self, sender: int, receiver: int, kind: str, content: bytes) -> None:

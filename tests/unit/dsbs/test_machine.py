@@ -102,8 +102,7 @@ def test_a_dead_broker_is_known_to_be_dead_within_heartbeat_timeout_and_suspicio
 
 def test_the_first_live_in_sync_replica_in_placement_order_inherits_at_a_higher_epoch() -> None:
     cluster = agreed(3)
-    created(cluster, 1, "orders", partitions=1)
-    first, second, third = partition(cluster, 1).replicas
+    first, second, third = _all_in_sync(cluster)
     cluster.crash(first)
     cluster.run(DEAD_WITHIN_MS + 100)
     after = partition(cluster, third)
@@ -147,8 +146,7 @@ def test_a_false_death_is_refuted_with_a_higher_incarnation() -> None:
 
 def test_a_broker_that_leaves_is_inherited_from_at_once() -> None:
     cluster = agreed(3)
-    created(cluster, 1, "orders", partitions=1)
-    first, second, third = partition(cluster, 1).replicas
+    first, second, third = _all_in_sync(cluster)
     token = cluster.token()
     cluster.do(first, Leave(token))
     cluster.run(50)
@@ -169,8 +167,7 @@ def test_a_broker_that_returns_empty_erases_nothing() -> None:
 
 def test_a_broker_that_returns_with_an_old_table_does_not_lead_by_it() -> None:
     cluster = agreed(3)
-    created(cluster, 1, "orders", partitions=1)
-    first, second, third = partition(cluster, 1).replicas
+    first, second, third = _all_in_sync(cluster)
     cluster.crash(first)
     cluster.run(DEAD_WITHIN_MS + 100)
     cluster.do(second, ChangeInSync(AT, frozenset({second}), partition(cluster, second).epoch))
@@ -233,6 +230,15 @@ def test_a_broker_does_not_wait_for_one_that_left_where_others_say_so_too() -> N
     cluster.start(1)
     cluster.run(100)
     assert machine(cluster, 1).phase is Phase.MEMBER
+
+
+def _all_in_sync(cluster: Cluster) -> tuple[int, ...]:
+    """The replicas of orders-0, all of which hold what the leader does."""
+    created(cluster, 1, "orders", partitions=1)
+    at = partition(cluster, 1)
+    cluster.do(at.leader, ChangeInSync(AT, frozenset(at.replicas), at.epoch))
+    cluster.run(100)
+    return at.replicas
 
 
 def _stop_all(cluster: Cluster) -> None:

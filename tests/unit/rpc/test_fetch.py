@@ -20,6 +20,7 @@ from brokers.store import Store
 from brokers.wire.batch import RECORD_HEADERS_MAX, BatchHeader, RecordToSend, check_produced, encode_batch, unpacked
 from brokers.wire.compression import Codec, compress
 from coordinators.api import Coordinator
+from coordinators.api import FOR_EVER, Standing
 from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
 from tests.unit.wire.nonsense import empty_records, record, signed
 
@@ -34,9 +35,16 @@ class Here:
     """A coordinator for whom this broker leads everything."""
 
     me = Broker(1, "127.0.0.1", 1, 2)
+    standing = FOR_EVER
 
     def leader(self, at: TopicPartition) -> Partition:
         return PARTITION
+
+    def known_leader(self, at: TopicPartition) -> Partition:
+        return PARTITION
+
+    def confirmed(self, at: TopicPartition, found: Partition, standing: Standing) -> Partition:
+        return found
 
 
 class Stored:
