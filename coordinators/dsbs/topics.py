@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from coordinators.model import Broker
 
 
-# A disk that was lost may have known epochs that nobody else has heard of yet: what it said at them is not to come back.
+# A disk that was lost may have known epochs that nobody else has heard of: what it said at them is not to come back.
 EPOCHS_LOST: Final = 1000
 
 

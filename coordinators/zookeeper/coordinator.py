@@ -247,7 +247,7 @@ class ZooKeeperCoordinator(Coordinator):
         self._wake.set()
 
     def _awake(self) -> None:
-        """What is heard keeps the broker sure. While ZooKeeper cannot be reached only the lease bounds what it knows."""
+        """What is heard keeps the broker sure. While ZooKeeper is away the lease alone bounds how old that may be."""
         if self._session.connected:
             self._begin_hearing()
         elif self._doubt.sure:

@@ -60,7 +60,7 @@ async def committing(coordinators: Sequence[Coordinator], group: str = "readers"
 
 
 async def all_in_sync(brokers: Sequence[Coordinator]) -> Partition:
-    """Have the leader of a new topic say that all of its replicas hold what it does, which at first none but it does."""
+    """Have the leader of a new topic say that all of its replicas hold what it does; at first none does."""
     before = await led_by(brokers[0])
     grown = await by_id(brokers, before.leader).change_in_sync(AT, before.replicas, before.epoch)
     for broker in brokers:

@@ -19,8 +19,7 @@ from brokers.rpc.unpacking import BATCH_RECORDS_MAX, UNPACKED_BYTES_MAX, answer_
 from brokers.store import Store
 from brokers.wire.batch import RECORD_HEADERS_MAX, BatchHeader, RecordToSend, check_produced, encode_batch, unpacked
 from brokers.wire.compression import Codec, compress
-from coordinators.api import Coordinator
-from coordinators.api import FOR_EVER, Standing
+from coordinators.api import FOR_EVER, Coordinator, Standing
 from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
 from tests.unit.wire.nonsense import empty_records, record, signed
 

@@ -12,8 +12,7 @@ from brokers.metrics import Metrics
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.data import PIPELINED_MAX, TURN_RECORDS_MAX, DataService
 from brokers.store import Store
-from coordinators.api import Coordinator
-from coordinators.api import FOR_EVER, Standing
+from coordinators.api import FOR_EVER, Coordinator, Standing
 from coordinators.errors import OutcomeUnknown, Unavailable, UnknownTopic
 from coordinators.model import Broker, Partition, TopicPartition
 
