@@ -50,13 +50,13 @@ def pair(folder: Path, options: dict[str, Any]) -> Iterator[dict[int, RunningBro
             assert broker.process is not None
             assert broker.process.stdout is not None
             assert broker.process.stdout.readline(), broker.log
-        for broker in both.values():
-            eventually(lambda broker=broker: len(described(broker).brokers) == 2, "both know each other")
+        eventually(lambda: all(known(broker) == 2 for broker in both.values()), "both know each other")
         yield both
 
 
-def described(broker: RunningBroker) -> pb.DescribeClusterResponse:
-    return broker.admin_stub().DescribeCluster(pb.DescribeClusterRequest())
+def known(broker: RunningBroker) -> int:
+    """How many brokers it knows."""
+    return len(broker.admin_stub().DescribeCluster(pb.DescribeClusterRequest()).brokers)
 
 
 def made(broker: RunningBroker) -> int:
