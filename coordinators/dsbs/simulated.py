@@ -67,6 +67,7 @@ class Node:
     counted: tuple[int, bool] | None = None
     finished: dict[int, Finished] = field(default_factory=dict)
     refused: str | None = None
+    heard: int = 0
 
     @property
     def member(self) -> Machine | None:
@@ -214,7 +215,9 @@ class Cluster:
                 case Refused(reason):
                     node.refused = reason
                     self._note(f"{node.place} is refused: {reason}")
-                case Joined() | Changed() | Lost() | Heard():
+                case Heard():
+                    node.heard += 1
+                case Joined() | Changed() | Lost():
                     self._note(f"{node.place} {action!r}")
 
     def _send(self, sender: int, receiver: int, kind: str, content: bytes) -> None:
