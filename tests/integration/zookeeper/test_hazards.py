@@ -356,51 +356,6 @@ async def test_6_a_topic_of_which_a_watch_has_told_is_asked_for_until_it_has_bee
 
 
 @asynchronous
-async def test_a_broker_that_lost_its_disk_leads_nothing_that_it_held(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Defence: `ZooKeeperCoordinator._give_up_lost`. Else it leads over an empty log, from offset 0."""
-    async with group(server.address) as brokers:
-        first, second = await brokers.start(1), await brokers.start(2)
-        creation = await first.create_topic("orders", 2, 2)
-        held = TopicPartition("orders", next(n for n, at in enumerate(creation.topic.partitions) if at.leader == 2))
-        await second.stop()
-        for _ in range(2):  # nor does it when it starts once more
-            await until(first, lambda view: view.partition(held).leader == -1)
-            brokers.forget(2)
-            again = await brokers.start(2)
-            await knows(again, "orders")
-            for broker in (first, again):
-                found = await led(broker, held)
-                assert (found.leader, found.in_sync) == (-1, ())
-            assert "broker 2 has lost its disk, and with it what was in 1 partitions: orders-" in caplog.text
-            await again.stop()
-        back = await brokers.start(2)
-        await back.create_topic("clicks", 2, 2)
-        assert {at.leader for at in back.view().topics["clicks"].partitions} == {1, 2}, (
-            "of what is new it leads its part"
-        )
-
-
-@asynchronous
-async def test_a_new_broker_leads_what_is_made_while_it_enters(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is younger than its registration it has not lost."""
-    async with group(server.address) as brokers:
-        first = await brokers.start(1)
-        joining = brokers.made(2)
-        refresh = joining._mirror.refresh
-
-        async def make_and_refresh() -> None:
-            monkeypatch.setattr(joining._mirror, "refresh", refresh)
-            await first.create_topic("orders", 2, 1)
-            await refresh()
-
-        monkeypatch.setattr(joining._mirror, "refresh", make_and_refresh)
-        await joining.start()
-        assert {at.leader for at in joining.view().topics["orders"].partitions} == {1, 2}
-
-
-@asynchronous
 async def test_7_kazoo_reconnects_while_the_event_loop_is_busy(server: Server, proxy: Proxy) -> None:
     """Defence: kazoo's thread puts into an inbox and goes on. Were it to wait for the loop, it would hang here."""
     async with group(server.address) as brokers:
