@@ -74,7 +74,9 @@ class BrokerProcess:
         rpc = RpcServer(
             config.me,
             config.limits,
-            DataService(store, coordinator, metrics, config.limits.message_bytes_max),
+            DataService(
+                store, coordinator, metrics, config.limits.message_bytes_max, config.topics.min_insync_replicas
+            ),
             AdminService(store, topics, coordinator, config.coordinator, metrics),
             PeerService(peers),
             TablesService(coordinator),

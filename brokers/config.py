@@ -28,11 +28,12 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TopicDefaults:
-    """Topics that come to be by being used, where that is allowed."""
+    """What a topic has that says nothing of its own, and whether topics come to be by being used."""
 
     auto_create: bool = False
     partitions: int = 1
     replication_factor: int = 1
+    min_insync_replicas: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,12 @@ class NotLeader(Exception):
     definite = True
 
 
+class TooFewInSync(Exception):
+    """Fewer replicas are in sync than the topic asks for before `acks=all`. Definite; clients try again."""
+
+    definite = True
+
+
 class HeldPartition:
     """A partition's log, and the callbacks of those who wait for data behind its end.
 

@@ -9,7 +9,8 @@ eventually visible     `view`, `views`, `group_coordinator`. Snapshots of what t
 at this moment         `leader`, `known_leader`, `find_leader`. On the path of every produce and fetch. Answered only
                        under a lease that has not ended; by then at the latest nobody else leads where ZooKeeper
                        decides. An architecture that holds its metadata in the broker answers at once, one that
-                       looks each request up is awaited.
+                       looks each request up is awaited. An answer is good at once; one that waited is worth what
+                       `confirmed` says, and `serves` is asked right before something is appended.
 agreed                 `create_topic`, `delete_topic`. When they return, the change has happened; a creation says
                        which brokers certainly know of it, or will find it when asked (`find_topics`, `leader`).
                        `zookeeper`: linearizable. `dsbs`: eventually the same everywhere. `static`: on this broker
@@ -36,8 +37,9 @@ import asyncio
 from abc import ABC, abstractmethod
 from math import inf
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
+from coordinators.doubt import TICKS_IN_DOUBT, Doubt
 from coordinators.errors import CoordinationError, InvalidRequest, NotCoordinator, Unavailable
 from coordinators.meter import Meter
 from coordinators.model import (
@@ -60,7 +62,19 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 
 HOMES_REMEMBERED_MAX: Final = 4096
+HEARD_WITHIN_S: Final = 5.0  # a request that needs this broker to have heard from the others waits no longer
 T = TypeVar("T")
+
+
+class Standing(NamedTuple):
+    """While `tenure` stays the same and the lease holds, no leadership that was answered has passed to another; while
+    `lives` does, no topic has come to its end. Both only grow."""
+
+    tenure: int
+    lives: int
+
+
+FOR_EVER: Final = Standing(0, 0)
 
 
 class Journal(Protocol):
@@ -80,10 +94,12 @@ class Coordinator(ABC):
     """One broker's end of the coordination layer. One event loop uses it; it is not shared between threads.
 
     A back end overrides what is abstract, publishes what it knows through `self._views.publish`, and overrides
-    `lease_ends` where its leadership ends by itself. `clock` is monotonic, in seconds.
+    `lease_ends` where its leadership ends by itself. `clock` is monotonic, in seconds. One that answers from memory
+    what others may change has a `doubt_s` (`doubt.py`): it calls `_begin_doubting` in `start` and `_end_doubting` in
+    `stop`, and overrides `_hear` and `_awake`.
     """
 
-    def __init__(self, me: Broker, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, me: Broker, *, clock: Callable[[], float] = monotonic, doubt_s: float = inf) -> None:
         self.me = me
         self.meter = Meter()
         self._clock = clock
@@ -92,6 +108,10 @@ class Coordinator(ABC):
         self._homes_among: Mapping[int, Broker] | None = None
         self._loss: CoordinationError | None = None
         self._lost = asyncio.Event()
+        self._doubt_s = doubt_s
+        self._doubt = Doubt(doubt_s)
+        self._doubting: asyncio.Task[None] | None = None
+        self._hearing: asyncio.Task[None] | None = None
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -164,8 +184,10 @@ class Coordinator(ABC):
 
     def known_leader(self, at: TopicPartition) -> Partition | None:
         """The answer as it lies in this broker's memory, or None where `find_leader` must ask. Raises as `leader`."""
-        self._check_lease()
-        return self._known_leader(at)
+        now = self._clock()
+        if now >= self.lease_ends:
+            raise self._out_of_touch()
+        return self._known_leader(at) if now < self._doubt.sure_until else None
 
     async def find_leader(self, at: TopicPartition) -> Partition:
         """Ask whoever holds the metadata. Called only where `known_leader` says None. Raises as `leader`.
@@ -174,21 +196,94 @@ class Coordinator(ABC):
         """
         start = monotonic_ns()
         try:
+            if self._clock() >= self._doubt.sure_until:
+                await self._heard()
             found = await self._find_leader(at)
         finally:  # as `_waited`, without a coroutine of its own
             self.meter.called("lookup", monotonic_ns() - start)
         self._check_lease()
         return found
 
+    @property
+    def standing(self) -> Standing:
+        """What an answer of `find_leader` rests on that is asked for now."""
+        return FOR_EVER
+
+    def confirmed(self, at: TopicPartition, found: Partition, standing: Standing) -> Partition | None:
+        """What an answer is worth now that was asked for at `standing`: the newest where it lies in memory, the same
+        where nothing can have passed to another since; None where it must be asked for again. Raises as `leader`."""
+        known = self.known_leader(at)
+        return found if known is None and standing == self.standing and self.serves() else known
+
+    def serves(self) -> bool:
+        """Whether what was answered in this turn of the event loop still holds: the process may have been stopped since
+        then. It costs a look at the clock."""
+        now = self._clock()
+        return now < self.lease_ends and now < self._doubt.sure_until
+
     def _check_lease(self) -> None:
         if self._clock() >= self.lease_ends:
-            raise Unavailable(f"broker {self.me.id} has lost touch with the coordination service")
+            raise self._out_of_touch()
+
+    def _out_of_touch(self) -> Unavailable:
+        return Unavailable(f"broker {self.me.id} has lost touch with the coordination service")
 
     @abstractmethod
     def _known_leader(self, at: TopicPartition) -> Partition | None: ...
 
     @abstractmethod
     async def _find_leader(self, at: TopicPartition) -> Partition: ...
+
+    # --- doubt --------------------------------------------------------------------------------------------
+
+    def _begin_doubting(self, since: float) -> None:
+        """What is known is good as of `since`; from now on the clock is looked at."""
+        self._doubt.tick(self._clock())
+        self._doubt.trust(since, self._doubt.naps)
+        self._doubting = asyncio.create_task(self._look_at_the_clock())
+
+    async def _end_doubting(self) -> None:
+        tasks = [task for task in (self._doubting, self._hearing) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_at_the_clock(self) -> None:
+        while True:
+            await asyncio.sleep(self._doubt_s / TICKS_IN_DOUBT)
+            self._doubt.tick(self._clock())
+            self._awake()
+
+    def _awake(self) -> None:
+        """Called some times in `doubt_s`: keep sure, or begin to hear (`_begin_hearing`)."""
+        raise NotImplementedError
+
+    async def _hear(self) -> None:
+        """Learn of all that has happened by now. Raises `Unavailable`."""
+        raise NotImplementedError
+
+    def _begin_hearing(self) -> asyncio.Task[None]:
+        """One question at a time, for all who wait."""
+        if self._hearing is None or self._hearing.done():
+            self._hearing = asyncio.create_task(self._hear())
+            self._hearing.add_done_callback(lambda done: done.cancelled() or done.exception())  # if nobody waits for it
+        return self._hearing
+
+    async def _heard(self) -> None:
+        """Wait until this broker knows of all that had happened when it was asked. Raises `Unavailable`."""
+        self._doubt.tick(self._clock())  # who was just woken may be asked before the clock is looked at
+        try:
+            async with asyncio.timeout(HEARD_WITHIN_S):
+                while self._clock() >= self._doubt.sure_until:
+                    hearing = self._begin_hearing()
+                    await asyncio.wait({hearing})
+                    if hearing.cancelled():
+                        raise Unavailable(f"broker {self.me.id} is stopping")
+                    hearing.result()
+        except TimeoutError:
+            raise Unavailable(
+                f"broker {self.me.id} was away, and has not heard from the others within {HEARD_WITHIN_S:.0f} s"
+            ) from None
 
     # --- agreed -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coordinators.model import TopicPartition
+
+NAMED_MAX: Final = 10
 
 
 class CoordinationError(Exception):
@@ -60,3 +67,13 @@ class OutcomeUnknown(CoordinationError):
 class JournalFailed(Exception):
     """The disk refused a journal that a broker lends. Definite: the record is not in it; it takes no more until the
     next start. No `CoordinationError`, for it is the broker's storage that failed."""
+
+
+def lost_disk(broker: int, lost: Sequence[TopicPartition]) -> str:
+    """What a broker says that is new on its disk, and known to the others as the one that held these partitions."""
+    named = ", ".join(f"{at.topic}-{at.partition}" for at in lost[:NAMED_MAX])
+    more = ", ..." if len(lost) > NAMED_MAX else ""
+    return (
+        f"broker {broker} has lost its disk, and with it what was in {len(lost)} partitions: {named}{more}; nobody "
+        "leads them until their topics are deleted and made again"
+    )

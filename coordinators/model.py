@@ -42,8 +42,9 @@ class Broker:
 class Partition:
     """Who holds a partition and who leads it. A lower `epoch` than one already seen is refused everywhere.
 
-    `replicas` are in placement order, `in_sync` are those of them, in that order, that hold all that is acknowledged.
-    `leader` is one of `in_sync`, or `NO_LEADER` while none of them is live.
+    `replicas` are in placement order, `in_sync` are those of them, in that order, that hold all that is acknowledged:
+    the leader alone while nothing is copied, and nobody where the last of them has lost its disk. `leader` is one of
+    `in_sync`, or `NO_LEADER` while none of them is live.
     """
 
     replicas: tuple[int, ...]
@@ -54,11 +55,15 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What a topic may set for itself; zero or None is the broker's own default."""
+    """What a topic may set for itself; zero or None is the broker's own default.
+
+    With fewer than `min_insync_replicas` in sync, the leader among them, nothing is acknowledged with `acks=all`.
+    """
 
     fetch_records_max: int = 0
     retention_bytes: int | None = None
     retention_ms: int | None = None
+    min_insync_replicas: int = 0
 
 
 DEFAULT_SETTINGS: Final = TopicSettings()

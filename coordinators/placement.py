@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def place(topic: str, partitions: int, replication_factor: int, broker_ids: Collection[int]) -> tuple[Partition, ...]:
-    """Partitions of a new topic, leaders round robin from a place that the topic's name decides, at epoch 0."""
+    """Partitions of a new topic, leaders round robin from a place that the topic's name decides, as `new_partition`."""
     if replication_factor > len(broker_ids):
         raise NotEnoughBrokers(
             f"topic {topic!r}: replication factor {replication_factor} needs as many brokers, and there are "
@@ -24,13 +24,14 @@ def place(topic: str, partitions: int, replication_factor: int, broker_ids: Coll
     ring = sorted(broker_ids)
     start = crc32(topic.encode())
     return tuple(
-        _partition(tuple(ring[(start + number + step) % len(ring)] for step in range(replication_factor)))
+        new_partition(tuple(ring[(start + number + step) % len(ring)] for step in range(replication_factor)))
         for number in range(partitions)
     )
 
 
-def _partition(replicas: tuple[int, ...]) -> Partition:
-    return Partition(replicas=replicas, leader=replicas[0], epoch=0, in_sync=replicas)
+def new_partition(replicas: tuple[int, ...]) -> Partition:
+    """The first replica leads at epoch 0, and it alone is in sync: nobody else has copied anything yet."""
+    return Partition(replicas=replicas, leader=replicas[0], epoch=0, in_sync=replicas[:1])
 
 
 def group_succession(group: str, broker_ids: Collection[int]) -> tuple[int, ...]:

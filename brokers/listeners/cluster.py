@@ -117,7 +117,7 @@ async def list_offsets(service: Service, caller: Caller, request: ListOffsetsReq
     wanted = [(topic.name, part) for topic in request.topics for part in topic.partitions]
     leaders: Leaders = [ErrorCode.INVALID_REQUEST] * len(wanted)
     if len(wanted) <= NAMED_MAX:
-        leaders = await service.leaders([TopicPartition(name, part.partition_index) for name, part in wanted])
+        leaders = await service.leaders_now([TopicPartition(name, part.partition_index) for name, part in wanted])
     named = Counter((name, part.partition_index) for name, part in wanted)
     rows = [
         (name, await _offset(service, name, part, leader if named[name, part.partition_index] == 1 else _TWICE))

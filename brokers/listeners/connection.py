@@ -31,7 +31,7 @@ from brokers.listeners.gathering import Gathering
 from brokers.listeners.handlers import HANDLERS
 from brokers.listeners.offsets import commit_one
 from brokers.listeners.produce import Run
-from brokers.listeners.service import Caller, Leaders
+from brokers.listeners.service import Caller, Leaders, LookUp
 from brokers.listeners.turn import Turn
 from brokers.log.errors import LogError
 from brokers.wire import fetch as fetch_wire
@@ -75,7 +75,7 @@ class Waiting:
     def __init__(self, frame: bytearray, fetch: FetchRequest | None) -> None:
         self.frame = frame
         self.fetch = fetch
-        self.leaders: asyncio.Future[Leaders] | None = None
+        self.leaders: LookUp | None = None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -397,15 +397,15 @@ class Connection(asyncio.BufferedProtocol):
             if waiting.fetch is None:
                 return
             wanted = [TopicPartition(part.topic, part.partition) for part in waiting.fetch.parts]
-        waiting.leaders = self._connections.spawn(self._service.leaders(wanted))
-        waiting.leaders.add_done_callback(lambda _: self._carry_on())
+        waiting.leaders = LookUp(self._service, wanted, self._connections.spawn)
+        waiting.leaders.answer.add_done_callback(lambda _: self._carry_on())
 
     def _carry_on(self) -> None:
         """Carry out what waits, as far as it goes."""
         try:
             while self._waiting and not (self._blocked or self._answers.full or self._closed):
                 waiting = self._waiting[0]
-                if waiting.leaders is not None and not waiting.leaders.done():
+                if waiting.leaders is not None and not waiting.leaders.answer.done():
                     break
                 progress = self._carry_out(waiting)
                 if progress is Progress.LOOK_UP:
@@ -427,7 +427,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _carry_out(self, waiting: Waiting) -> Progress:
         """Raises `Malformed`."""
-        leaders = None if waiting.leaders is None else waiting.leaders.result()
+        leaders = None
+        if waiting.leaders is not None and (leaders := waiting.leaders.worth()) is None:
+            return Progress.LOOK_UP
         frame = waiting.frame
         if frame.startswith(_PRODUCE):
             taken = self._run.take(frame, memoryview(frame), 0, len(frame), leaders)

@@ -9,8 +9,8 @@ from brokers.log.errors import LogError, LogOffsetOutOfRange
 from brokers.log.stretch import Stretch
 from brokers.wire import fetch as wire
 from brokers.wire.errors import ErrorCode
-from brokers.wire.fetch import FetchRequest, Found
-from coordinators.model import Partition
+from brokers.wire.fetch import FetchRequest, Found, Part
+from coordinators.model import Partition, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,9 +36,19 @@ def session_fault(request: FetchRequest) -> ErrorCode:
 
 
 class Reading:
-    """One request: reads what there is, and knows whether that is enough."""
+    """One request: reads what there is, and knows whether that is enough. `leaders` are of this moment."""
 
-    __slots__ = ("_bytes", "_messages", "_read_bytes_max", "_service", "_sources", "found", "request")
+    __slots__ = (
+        "_bytes",
+        "_leaders",
+        "_messages",
+        "_read_bytes_max",
+        "_service",
+        "_sources",
+        "_tenure",
+        "found",
+        "request",
+    )
 
     def __init__(
         self,
@@ -51,6 +61,8 @@ class Reading:
         self._service = service
         self._read_bytes_max = read_bytes_max
         self.request = request
+        self._leaders = leaders
+        self._tenure = service.coordinator.standing.tenure
         sources: dict[tuple[str, int], HeldPartition | ErrorCode] = {}
         self._sources = [
             # Reading one partition over and over would keep all others waiting; no client asks for that.
@@ -71,6 +83,21 @@ class Reading:
         if epoch >= 0 and epoch != leader.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH if epoch < leader.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
         return held
+
+    def read_again(self) -> bool:
+        """The same as `read` after a while, in which the partitions may have passed to others."""
+        self._sources = [
+            self._source_now(part, leader, source)
+            for part, leader, source in zip(self.request.parts, self._leaders, self._sources, strict=True)
+        ]
+        return self.read()
+
+    def _source_now(
+        self, part: Part, leader: Partition | ErrorCode, source: HeldPartition | ErrorCode
+    ) -> HeldPartition | ErrorCode:
+        if isinstance(source, ErrorCode) or not isinstance(leader, Partition) or source.deleted:
+            return source
+        return self._service.leads_still(TopicPartition(part.topic, part.partition), leader, self._tenure) or source
 
     def read(self) -> bool:
         """Fill `found`; whether it is to be sent now: an error, enough bytes, or nobody would ever add to it."""
@@ -153,7 +180,7 @@ class Wait:
 
     def expire(self) -> None:
         """Answer now with what there is."""
-        self._reading.read()
+        self._reading.read_again()
         self._end()
 
     def cancel(self) -> None:
@@ -174,7 +201,7 @@ class Wait:
 
     def _look(self) -> None:
         self._scheduled = None
-        if self._reading.read():
+        if self._reading.read_again():
             self._end()
 
     def _end(self) -> None:

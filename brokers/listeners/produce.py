@@ -17,6 +17,7 @@ from brokers.wire.errors import ErrorCode
 from brokers.wire.framing import SIZE_BYTES
 from brokers.wire.produce import CORRELATION_AT, CORRELATION_END, Outcome, ProduceRequest, Template
 from brokers.wire.rows import RowLayout
+from coordinators.leadership import enough_in_sync
 from coordinators.model import Partition, TopicPartition
 
 if TYPE_CHECKING:
@@ -34,18 +35,27 @@ _ACKS_ALLOWED: Final = frozenset({-1, 0, 1})
 class Target:
     """A partition in the present run: what is to be appended to it, and then what came of it."""
 
-    __slots__ = ("at", "batches", "begun", "epoch", "error", "held", "results", "start_offset", "together")
+    __slots__ = (
+        "at", "batches", "begun", "epoch", "error", "error_all", "held", "results", "start_offset", "together",
+    )  # fmt: skip
 
     def __init__(self, at: TopicPartition) -> None:
         self.at = at
         self.held: HeldPartition | None = None
         self.begun = False
         self.error = ErrorCode.NONE
+        self.error_all = ErrorCode.NONE  # of requests that ask for all replicas in sync
         self.epoch = -1
         self.start_offset = 0
         self.together: Together | None = None  # come before the others
         self.batches: list[Batch] = []
         self.results: list[int | SequenceError] = []
+
+    def refuse(self, error: ErrorCode) -> None:
+        """Append nothing of what was taken."""
+        if self.together is not None:
+            self.together.error = error
+        self.error = self.error or error
 
     def outcome(self, place: int) -> Outcome:
         """What became of the batch at `place`; a negative one is an error that it met before."""
@@ -158,8 +168,9 @@ class Run:
         target = route.target
         if (leaders is not None or not target.begun) and not self._begin(target, leaders[0] if leaders else None):
             return False
-        if target.error:
-            place = -target.error
+        refusal = target.error_all if route.acks < 0 else target.error
+        if refusal:
+            place = -refusal
         else:
             batch = view[at:end]
             try:
@@ -181,7 +192,7 @@ class Run:
         if route is None or not all(data.startswith(route.key, at + CORRELATION_END) for at in (start, last)):
             return False
         target = route.target
-        if not self._begin(target, None) or target.error:
+        if not self._begin(target, None) or (target.error_all if route.acks < 0 else target.error):
             return False
         row = route.row(view, start, end, count, self._batch_bytes_max)
         if row is None:
@@ -197,8 +208,11 @@ class Run:
     def finish(self) -> tuple[list[bytes], list[Awaitable[None]]]:
         """Append everything: the answers in order, and what must be waited for before they may be sent."""
         waits = []
+        serves = self._service.coordinator.serves()
         for target in self._begun:
-            if target.batches or target.together is not None:
+            if not serves:
+                target.refuse(ErrorCode.LEADER_NOT_AVAILABLE)
+            elif target.batches or target.together is not None:
                 wait = self._append(target)
                 if wait is not None:
                     waits.append(wait)
@@ -238,12 +252,17 @@ class Run:
             target.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         else:
             target.error, target.epoch = ErrorCode.NONE, leader.epoch
+            if not enough_in_sync(leader, target.held.settings, service.defaults.min_insync_replicas):
+                target.error_all = ErrorCode.NOT_ENOUGH_REPLICAS
+                return True
+        target.error_all = target.error
         return True
 
-    def _place(self, target: Target, batch: memoryview) -> int:
+    def _place(self, target: Target, batch: memoryview, acks: int) -> int:
         """What `take` does with a batch, for requests that are no route's."""
-        if target.error:
-            return -target.error
+        refusal = target.error_all if acks < 0 else target.error
+        if refusal:
+            return -refusal
         try:
             header = check_produced(batch, self._batch_bytes_max)
         except BatchError as error:
@@ -273,7 +292,7 @@ class Run:
         if refusal is ErrorCode.NONE and wire.fits_template(request):
             self._add_route(Route(data, start, request, targets[0]))
         places = [
-            (target, -refusal or self._place(target, view[part.start : part.end]))
+            (target, -refusal or self._place(target, view[part.start : part.end], request.acks))
             for target, part in zip(targets, request.parts, strict=True)
         ]
         self._asked.append((Irregular(request, places), request.correlation_id, 0))

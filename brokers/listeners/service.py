@@ -21,7 +21,7 @@ from coordinators.errors import (
 from coordinators.model import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from brokers.config import TopicDefaults
     from brokers.groups.groups import Groups
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from brokers.store import Store
     from brokers.topics import TopicAdmin
     from brokers.wire.budget import Budget
-    from coordinators.api import Coordinator
+    from coordinators.api import Coordinator, Standing
     from coordinators.model import TopicPartition
 
 CLUSTER_ID: Final = "brokerlab"
@@ -64,6 +64,41 @@ class Service:
         """The same for all that one request names, after what there is to wait for."""
         return self._leader(wanted[0]) if len(wanted) == 1 else self._leaders(wanted)
 
+    def confirmed(self, wanted: Sequence[TopicPartition], found: Leaders, standing: Standing) -> Leaders | None:
+        """What leaders that were looked up at `standing` are worth now; None where they must be looked up again. That
+        one is refused stays so."""
+        now: Leaders = []
+        for at, leader in zip(wanted, found, strict=True):
+            worth: Partition | ErrorCode | None = leader
+            if isinstance(leader, Partition):
+                try:
+                    worth = self.coordinator.confirmed(at, leader, standing)
+                except CoordinationError as error:
+                    worth = code_of(error)
+            if worth is None:
+                return None
+            now.append(worth)
+        return now
+
+    async def leaders_now(self, wanted: Sequence[TopicPartition]) -> Leaders:
+        """Leaders of this moment, asked for as often as that takes."""
+        while True:
+            standing = self.coordinator.standing
+            now = self.confirmed(wanted, await self.leaders(wanted), standing)
+            if now is not None:
+                return now
+
+    def leads_still(self, at: TopicPartition, leader: Partition, tenure: int) -> ErrorCode:
+        """Whether this broker, which was answered that it leads, still does; if not, why."""
+        now = self.known_leader(at)
+        if now is None:
+            same = tenure == self.coordinator.standing.tenure
+        elif isinstance(now, Partition):
+            same = (now.leader, now.epoch) == (leader.leader, leader.epoch)
+        else:
+            return now
+        return ErrorCode.NONE if same else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
     async def _leader(self, at: TopicPartition) -> Leaders:
         try:
             leader = await self._looked_up(at)
@@ -87,6 +122,27 @@ class Service:
         asked = tuple(dict.fromkeys(wanted))
         found = dict(zip(asked, await asyncio.gather(*map(self._leader, asked)), strict=True))
         return [found[at][0] for at in wanted]
+
+
+class LookUp:
+    """Leaders that a request needs, asked for before its turn. `spawn` holds the task that asks."""
+
+    __slots__ = ("_service", "_standing", "_wanted", "answer")
+
+    def __init__(
+        self,
+        service: Service,
+        wanted: Sequence[TopicPartition],
+        spawn: Callable[[Coroutine[Any, Any, Leaders]], asyncio.Task[Leaders]],
+    ) -> None:
+        self._service = service
+        self._wanted = wanted
+        self._standing = service.coordinator.standing
+        self.answer = spawn(service.leaders(wanted))
+
+    def worth(self) -> Leaders | None:
+        """What the answer is worth now that the request has its turn; None: it must be asked for again."""
+        return self._service.confirmed(self._wanted, self.answer.result(), self._standing)
 
 
 class Caller(NamedTuple):

@@ -27,6 +27,7 @@ from coordinators.model import TopicSettings, topic_name_fault
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from brokers.config import TopicDefaults
     from brokers.listeners.service import Caller, Service
     from brokers.wire.topics import (
         CreatableConfig,
@@ -41,10 +42,13 @@ SETTINGS: Final = {
     "fetch_records_max": "fetch_records_max",
     "retention.bytes": "retention_bytes",
     "retention.ms": "retention_ms",
+    "min.insync.replicas": "min_insync_replicas",
 }
 _UNBOUNDED: Final = "-1"
 _BROKER_DEFAULT: Final = -1
-_INT64_MAX: Final = 2**63 - 1
+# From and to which a topic may set it; what is not here is 0 to 2^63 - 1.
+_ALLOWED: Final = {"fetch_records_max": (0, 2**31 - 1), "min.insync.replicas": (1, 2**31 - 1)}
+_ANY: Final = (0, 2**63 - 1)
 
 
 class Refused(Exception):
@@ -107,8 +111,13 @@ def _settings(configs: Sequence[CreatableConfig]) -> TopicSettings:
             raise Refused(ErrorCode.INVALID_CONFIG, f"unknown setting {config.name!r}; {hint}")
         if config.value is None or config.value == _UNBOUNDED:
             continue
-        if not (config.value.isascii() and config.value.isdigit() and int(config.value) <= _INT64_MAX):
-            raise Refused(ErrorCode.INVALID_CONFIG, f"{config.name} must be a whole number, not {config.value!r}")
+        least, most = _ALLOWED.get(config.name, _ANY)
+        digits = config.value.isascii() and config.value.isdigit() and len(config.value) <= len(str(most))
+        if not (digits and least <= int(config.value) <= most):
+            raise Refused(
+                ErrorCode.INVALID_CONFIG,
+                f"{config.name} must be a whole number from {least} to {most}, not {config.value[:60]!r}",
+            )
         settings[field] = int(config.value)
     return TopicSettings(**settings)
 
@@ -139,7 +148,7 @@ def _described(service: Service, resource: ConfigResource) -> DescribedResource:
         if topic is None:
             error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {resource.resource_name!r} is not known"
         else:
-            configs = _topic_configs(topic.settings)
+            configs = _topic_configs(topic.settings, service.defaults)
     elif resource.resource_type == ResourceType.BROKER:
         configs = _broker_configs(service)
     else:
@@ -154,12 +163,14 @@ def _described(service: Service, resource: ConfigResource) -> DescribedResource:
     )
 
 
-def _topic_configs(settings: TopicSettings) -> tuple[DescribedConfig, ...]:
+def _topic_configs(settings: TopicSettings, broker: TopicDefaults) -> tuple[DescribedConfig, ...]:
     defaults = TopicSettings()
     rows = []
     for name, field in SETTINGS.items():
         value = getattr(settings, field)
         source = ConfigSource.DEFAULT if value == getattr(defaults, field) else ConfigSource.TOPIC
+        if field == "min_insync_replicas":
+            value = value or broker.min_insync_replicas
         said = _UNBOUNDED if value is None else str(value)
         rows.append(DescribedConfig(name=name, value=said, read_only=False, config_source=source))
     return tuple(rows)
@@ -171,6 +182,7 @@ def _broker_configs(service: Service) -> tuple[DescribedConfig, ...]:
         "auto.create.topics.enable": str(service.defaults.auto_create).lower(),
         "num.partitions": str(service.defaults.partitions),
         "default.replication.factor": str(service.defaults.replication_factor),
+        "min.insync.replicas": str(service.defaults.min_insync_replicas),
         "message.max.bytes": str(service.limits.batch_bytes_max),
     }
     return tuple(

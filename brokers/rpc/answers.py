@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from brokers.log.errors import LogError, LogOffsetOutOfRange, SequenceError
 from brokers.rpc import brokerlab_pb2 as pb
-from brokers.store import NotLeader
+from brokers.store import NotLeader, TooFewInSync
 from brokers.wire.batch import BatchError, Record, RecordToSend
 from coordinators import errors as coordination
 from coordinators.errors import InvalidRequest, JournalFailed
@@ -30,6 +30,7 @@ _CODES: Final[Sequence[tuple[type[Exception], pb.ErrorCode.ValueType]]] = (
     (coordination.OutcomeUnknown, pb.UNKNOWN_OUTCOME),
     (coordination.CoordinationError, pb.INVALID_REQUEST),
     (NotLeader, pb.NOT_LEADER),
+    (TooFewInSync, pb.NOT_ENOUGH_REPLICAS),
     (BatchError, pb.INVALID_REQUEST),
     (LogOffsetOutOfRange, pb.OFFSET_OUT_OF_RANGE),
     (SequenceError, pb.INVALID_REQUEST),
@@ -89,13 +90,14 @@ def record_of(record: Record) -> pb.Record:
 
 def settings_of(settings: pb.TopicSettings) -> TopicSettings:
     """A topic's settings. Raises `InvalidRequest` for those that no topic can have."""
-    for name in ("fetch_records_max", "retention_bytes", "retention_ms"):
+    for name in ("fetch_records_max", "retention_bytes", "retention_ms", "min_insync_replicas"):
         if getattr(settings, name) < 0:
             raise InvalidRequest(f"{name} must not be negative, and is {getattr(settings, name)}")
     return TopicSettings(
         fetch_records_max=settings.fetch_records_max,
         retention_bytes=settings.retention_bytes if settings.HasField("retention_bytes") else None,
         retention_ms=settings.retention_ms if settings.HasField("retention_ms") else None,
+        min_insync_replicas=settings.min_insync_replicas,
     )
 
 
@@ -108,6 +110,7 @@ def topic_of(topic: Topic, store: Store) -> pb.Topic:
             fetch_records_max=topic.settings.fetch_records_max,
             retention_bytes=topic.settings.retention_bytes,
             retention_ms=topic.settings.retention_ms,
+            min_insync_replicas=topic.settings.min_insync_replicas,
         ),
     )
     for number, partition in enumerate(topic.partitions):

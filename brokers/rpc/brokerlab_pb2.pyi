@@ -40,6 +40,7 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     STALE_EPOCH: _ErrorCode.ValueType  # 10
     UNKNOWN_OUTCOME: _ErrorCode.ValueType  # 11
     NOT_COORDINATOR: _ErrorCode.ValueType  # 12
+    NOT_ENOUGH_REPLICAS: _ErrorCode.ValueType  # 13
 
 class ErrorCode(_ErrorCode, metaclass=_ErrorCodeEnumTypeWrapper): ...
 
@@ -56,6 +57,7 @@ COORDINATOR_UNAVAILABLE: ErrorCode.ValueType  # 9
 STALE_EPOCH: ErrorCode.ValueType  # 10
 UNKNOWN_OUTCOME: ErrorCode.ValueType  # 11
 NOT_COORDINATOR: ErrorCode.ValueType  # 12
+NOT_ENOUGH_REPLICAS: ErrorCode.ValueType  # 13
 Global___ErrorCode: _TypeAlias = ErrorCode  # noqa: Y015
 
 @_typing.final
@@ -471,20 +473,24 @@ class TopicSettings(_message.Message):
     FETCH_RECORDS_MAX_FIELD_NUMBER: _builtins.int
     RETENTION_BYTES_FIELD_NUMBER: _builtins.int
     RETENTION_MS_FIELD_NUMBER: _builtins.int
+    MIN_INSYNC_REPLICAS_FIELD_NUMBER: _builtins.int
     fetch_records_max: _builtins.int
     """0: no bound of the topic's own"""
     retention_bytes: _builtins.int
     retention_ms: _builtins.int
+    min_insync_replicas: _builtins.int
+    """0: the broker's own default"""
     def __init__(
         self,
         *,
         fetch_records_max: _builtins.int = ...,
         retention_bytes: _builtins.int | None = ...,
         retention_ms: _builtins.int | None = ...,
+        min_insync_replicas: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "fetch_records_max", b"fetch_records_max", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes", "_retention_ms", b"_retention_ms", "fetch_records_max", b"fetch_records_max", "min_insync_replicas", b"min_insync_replicas", "retention_bytes", b"retention_bytes", "retention_ms", b"retention_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__retention_bytes: _TypeAlias = _typing.Literal["retention_bytes"]  # noqa: Y015
     _WhichOneofArgType__retention_bytes: _TypeAlias = _typing.Literal["_retention_bytes", b"_retention_bytes"]  # noqa: Y015

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import REFUSALS, error_of, to_send
 from brokers.rpc.brokerlab_pb2_grpc import DataServicer
 from brokers.rpc.unpacking import UNPACKED_BYTES_MAX, Unpacking, unpacked_bytes_max
 from brokers.slices import Slices
-from brokers.store import HeldPartition, NotLeader
+from brokers.store import HeldPartition, NotLeader, TooFewInSync
 from brokers.wire.batch import check_produced, encode_batch
-from coordinators.errors import InvalidRequest, UnknownTopic
+from coordinators.errors import InvalidRequest, Unavailable, UnknownTopic
+from coordinators.leadership import enough_in_sync
 from coordinators.model import Committed, Partition, TopicPartition
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from brokers.metrics import Metrics
     from brokers.store import Store
-    from coordinators.api import Coordinator
+    from coordinators.api import Coordinator, Standing
 
 # Requests of one stream that are looked up at once, where the architecture looks each of them up.
 PIPELINED_MAX: Final = 64
@@ -35,23 +36,39 @@ FETCH_WAIT_MS_MAX: Final = 60_000
 # Each is a line in a journal, a message or a write to ZooKeeper.
 COMMIT_OFFSETS_MAX: Final = 10_000
 
-# Who leads, the question under way, or why it cannot be asked.
-_Leader = Partition | asyncio.Future[Partition] | Exception
+ACKS_ALL: Final = -1
+
+
+class _Leader(NamedTuple):
+    """Who leads, the question under way, or why it cannot be asked; and what the answer rests on."""
+
+    answer: Partition | asyncio.Future[Partition] | Exception
+    standing: Standing
+
+
 _Synced = asyncio.Future[pb.ProduceResponse]
 # What became of a request, is becoming of it, or why nothing does.
 _Outcome = pb.ProduceResponse | _Synced | Exception
-_State = TypeVar("_State", bound=_Leader | _Outcome)
+_State = TypeVar("_State", bound="_Leader | _Outcome")
 # Requests of a stream in their order; None ends it.
 _Queue = asyncio.Queue[tuple[pb.ProduceRequest, _State] | None]
 
 
 class DataService(DataServicer):
-    def __init__(self, store: Store, coordinator: Coordinator, metrics: Metrics, message_bytes_max: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        coordinator: Coordinator,
+        metrics: Metrics,
+        message_bytes_max: int,
+        min_insync_replicas: int = 1,
+    ) -> None:
         self._store = store
         self._coordinator = coordinator
         self._metrics = metrics
         self._message_bytes_max = message_bytes_max
         self._slices = Slices()
+        self._min_insync_replicas = min_insync_replicas
 
     async def Produce(  # noqa: N802 - the service's name
         self, request: pb.ProduceRequest, context: grpc.aio.ServicerContext[pb.ProduceRequest, pb.ProduceResponse]
@@ -120,27 +137,41 @@ class DataService(DataServicer):
         finally:
             appended.put_nowait(None)
 
-    def _leader(self, request: pb.ProduceRequest) -> _Leader:
+    def _leader(self, request: pb.ProduceRequest | pb.FetchRequest) -> _Leader:
         """The leader, or the question under way; a refusal waits for the request's turn."""
+        standing = self._coordinator.standing
         try:
             leader = self._coordinator.leader(_at(request))
         except REFUSALS as error:
-            return error
-        return leader if isinstance(leader, Partition) else asyncio.ensure_future(leader)
+            return _Leader(error, standing)
+        return _Leader(leader if isinstance(leader, Partition) else asyncio.ensure_future(leader), standing)
+
+    async def _leader_now(self, at: TopicPartition, asked: _Leader) -> Partition:
+        """What was answered, if that still holds when the request has its turn; else what is answered now."""
+        found, standing = asked
+        if isinstance(found, Exception):
+            raise found
+        if not isinstance(found, Partition):
+            found = await found
+        while (now := self._coordinator.confirmed(at, found, standing)) is None:
+            standing = self._coordinator.standing
+            found = await self._coordinator.find_leader(at)
+        return now
 
     async def _appended(self, request: pb.ProduceRequest, leader: _Leader) -> pb.ProduceResponse | _Synced:
         """The answer; where it promises what is not on the disk yet, what gives it once it is."""
-        if isinstance(leader, Exception):
-            raise leader
-        known = leader if isinstance(leader, Partition) else await leader
-        held, epoch = await self._led(_at(request), known)
+        held, known = await self._led(request, leader)
         if not -1 <= request.acks <= 1:
             raise InvalidRequest(f"acks must be 0, 1 or -1 (all), not {request.acks}")
         if not request.records:
             raise InvalidRequest("a produce request carries at least one record")
+        if request.acks == ACKS_ALL and not enough_in_sync(known, held.settings, self._min_insync_replicas):
+            raise TooFewInSync(f"{request.topic}-{request.partition} has {len(known.in_sync)} replicas in sync")
         batch = encode_batch(to_send(request.records, time.time_ns() // 1_000_000))
         header = check_produced(batch, self._message_bytes_max)
-        (base_offset,) = held.append([(batch, header)], epoch)
+        if not self._coordinator.serves():
+            raise Unavailable(f"broker {self._coordinator.me.id} may lead no more")
+        (base_offset,) = held.append([(batch, header)], known.epoch)
         if isinstance(base_offset, Exception):
             raise base_offset
         count = self._metrics.produce
@@ -152,33 +183,45 @@ class DataService(DataServicer):
             return asyncio.ensure_future(_after(synced, answer))
         return answer
 
-    async def _led(self, at: TopicPartition, leader: Partition) -> tuple[HeldPartition, int]:
-        """The partition, once its log is open, and at which epoch this broker leads it.
+    async def _led(
+        self, request: pb.ProduceRequest | pb.FetchRequest, asked: _Leader
+    ) -> tuple[HeldPartition, Partition]:
+        """The partition, once its log is open, and the leadership by which this broker serves it now.
 
-        Raises `NotLeader`, `LogError`.
+        Raises `NotLeader`, `LogError`, and what `Coordinator.leader` does.
         """
+        at, me = _at(request), self._coordinator.me.id
+        known = await self._leader_now(at, asked)
         held = self._store.partition(*at)
-        if held is None and leader.leader == self._coordinator.me.id:
+        if held is None and known.leader == me:
             await self._store.opened(at)
-            again = self._coordinator.leader(at)  # it may have passed on meanwhile
-            leader = again if isinstance(again, Partition) else await again
+            known = await self._leader_now(at, self._leader(request))  # it may have passed on meanwhile
             held = self._store.partition(*at)
-        if leader.leader != self._coordinator.me.id or held is None:
-            raise NotLeader(f"{at.topic}-{at.partition} is led by broker {leader.leader}")
-        return held, leader.epoch
+        if known.leader != me or held is None:
+            raise NotLeader(f"{at.topic}-{at.partition} is led by broker {known.leader}")
+        return held, known
+
+    def _check_leads_still(self, at: TopicPartition, leader: Partition, tenure: int) -> None:
+        """After a while. Raises `NotLeader`, and what `Coordinator.leader` does."""
+        now = self._coordinator.known_leader(at)
+        same = tenure == self._coordinator.standing.tenure if now is None else now.epoch == leader.epoch
+        if not same:
+            raise NotLeader(f"{at.topic}-{at.partition} is led by broker {leader.leader} no more")
 
     async def Fetch(  # noqa: N802 - the service's name
         self, request: pb.FetchRequest, context: grpc.aio.ServicerContext[pb.FetchRequest, pb.FetchResponse]
     ) -> pb.FetchResponse:
         try:
             _check_bounds(request)
-            leader = self._coordinator.leader(_at(request))
-            known = leader if isinstance(leader, Partition) else await leader
-            held, _ = await self._led(_at(request), known)
+            at = _at(request)
+            held, known = await self._led(request, self._leader(request))
+            tenure = self._coordinator.standing.tenure
             await _data_behind(held, request.offset, min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000)
             if held.deleted:
                 raise UnknownTopic(f"topic {request.topic!r} was deleted")
-            return await self._fetched(request, held)
+            async with self._slices:
+                self._check_leads_still(at, known, tenure)
+                return await self._fetched(request, held)
         except REFUSALS as error:
             return pb.FetchResponse(error=error_of(error))
 
@@ -186,8 +229,7 @@ class DataService(DataServicer):
         bytes_max = min(request.bytes_max or UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX)
         records_max = min(request.records_max or FETCH_RECORDS_MAX, FETCH_RECORDS_MAX)
         answer = Unpacking(request.offset, bytes_max, unpacked_bytes_max(self._message_bytes_max))
-        async with self._slices:
-            await answer.take(held.read(request.offset, bytes_max, records_max))
+        await answer.take(held.read(request.offset, bytes_max, records_max))
         if answer.records:
             count = self._metrics.fetch
             count.requests += 1
@@ -257,8 +299,9 @@ def _forget(waiting: _Queue[_State]) -> None:
     """Drop what nobody will answer any more, and what is under way."""
     while not waiting.empty():
         _, state = waiting.get_nowait() or (None, None)
-        if isinstance(state, asyncio.Future):
-            state.cancel()
+        under_way = state.answer if isinstance(state, _Leader) else state
+        if isinstance(under_way, asyncio.Future):
+            under_way.cancel()
 
 
 async def _data_behind(held: HeldPartition, offset: int, wait_s: float) -> None:

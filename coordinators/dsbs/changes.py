@@ -37,14 +37,15 @@ class Changes:
         news: list[TableRow] = []
         for row in rows:
             held = self._ledger.table.held(row)
-            if not outranks(row, held):
+            mine = row if isinstance(row, MemberRow) and row.broker.id == self._ledger.me.broker.id else None
+            if not outranks(row, held) and (mine is None or not mine.disputes(self._ledger.me)):
                 continue
             if leap(row, held) is not None:
                 self._ledger.refuse("leap")
             elif self._ledger.table.room_for(row) is not None:
                 self._ledger.refuse("no room")
-            elif isinstance(row, MemberRow) and row.broker.id == self._ledger.me.broker.id:
-                self._refute(row)
+            elif mine is not None:
+                self._refute(mine)
             else:
                 news += self._ledger.write([row])
                 self._note(row, held, now_ms)
@@ -57,8 +58,10 @@ class Changes:
         """Only this broker speaks for itself: whoever says otherwise is outranked."""
         if self._ledger.phase is Phase.LEAVING:
             return
-        if row.session != self._ledger.me.session and self._ledger.phase is Phase.MEMBER:
-            self._ledger.refuse("own id")
+        if row.session != self._ledger.me.session:
+            self._ledger.lived_before = True
+            if self._ledger.phase is Phase.MEMBER:
+                self._ledger.refuse("own id")
         self._gossip.spread([self._ledger.become(row.incarnation + 1, Status.ALIVE)])
 
     def write(self, rows: Iterable[TableRow], now_ms: int) -> None:

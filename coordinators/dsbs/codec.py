@@ -33,7 +33,8 @@ def row_to_json(row: Row) -> list[Any]:
     if isinstance(row, TopicRow):
         settings = row.settings
         own = [settings.fetch_records_max, settings.retention_bytes, settings.retention_ms]
-        return ["t", row.name, row.generation, row.creator, int(row.deleted), row.replicas, *own]
+        least = [settings.min_insync_replicas] if settings.min_insync_replicas else []
+        return ["t", row.name, row.generation, row.creator, int(row.deleted), row.replicas, *own, *least]
     if isinstance(row, LeaderRow):
         birth = [row.generation, row.creator]
         return ["l", row.topic, row.partition, *birth, row.epoch, row.version, row.leader, row.in_sync]
@@ -104,6 +105,8 @@ def _settings(found: Sequence[object]) -> TopicSettings:
     match found:
         case [int(records), int() | None as size, int() | None as age]:
             return TopicSettings(records, size, age)
+        case [int(records), int() | None as size, int() | None as age, int(least)] if least:
+            return TopicSettings(records, size, age, least)
     raise Malformed(f"no settings of a topic: {_shown(found)}")
 
 

@@ -7,6 +7,7 @@ costs in promises is in docs/dsbs.md.
 from __future__ import annotations
 
 import asyncio
+import logging
 from math import inf
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,11 @@ from coordinators.dsbs.events import (
     DeleteTopic,
     Finished,
     Gather,
+    Hear,
+    Heard,
     Joined,
     Leave,
+    Lost,
     Persist,
     Received,
     Refused,
@@ -37,7 +41,7 @@ from coordinators.dsbs.messages import encode
 from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.printed import Tables, printed
 from coordinators.dsbs.settings import parse
-from coordinators.errors import BrokerIdTaken, InvalidRequest, JournalFailed, TopicExists, Unavailable
+from coordinators.errors import BrokerIdTaken, InvalidRequest, JournalFailed, TopicExists, Unavailable, lost_disk
 from coordinators.model import Creation
 from coordinators.placement import group_home
 from coordinators.turns import Turns
@@ -51,20 +55,22 @@ if TYPE_CHECKING:
     from coordinators.model import ClusterView, Committed, Partition, Topic, TopicPartition, TopicSettings
 
 SESSION_BITS: Final = 62
+_LOG: Final = logging.getLogger(__name__)
 
 
 class DsbsCoordinator(Coordinator):
     def __init__(self, setup: CoordinatorSetup) -> None:
         """Raises `InvalidRequest`."""
-        super().__init__(setup.me)
+        self._settings = parse(setup.options)
+        super().__init__(setup.me, doubt_s=self._settings.doubt_ms / 1000)
         if setup.peers is None:
             raise InvalidRequest("coordinator dsbs needs a transport between brokers, and was lent none")
-        self._settings = parse(setup.options)
         self._setup = setup
         self._peers = setup.peers
         self._machine: Machine | None = None
         self._topics: dict[str, Topic] = {}
         self._joined: asyncio.Future[None] | None = None
+        self._heard_of: asyncio.Future[None] | None = None
         self._turns = Turns()  # at committing, of a group
         self._waiting: dict[int, asyncio.Future[Finished]] = {}
         self._token = 0
@@ -91,8 +97,10 @@ class DsbsCoordinator(Coordinator):
         self._publish(members=True, names=())
         self._do(Start())
         await self._joined
+        self._begin_doubting(self._clock())
 
     async def stop(self) -> None:
+        await self._end_doubting()
         if self._machine is not None and self._machine.phase is Phase.MEMBER and self._over is None:
             await self._finished(Leave)
         self._end("it has stopped")
@@ -107,6 +115,8 @@ class DsbsCoordinator(Coordinator):
         for future in waiting.values():
             if not future.done():
                 future.set_exception(self._unavailable())
+        if self._heard_of is not None and not self._heard_of.done():
+            self._heard_of.set_exception(self._unavailable())
         if self._joined is not None and not self._joined.done():
             self._joined.set_exception(self._unavailable())
             self._joined.exception()  # where the first step failed, `start` raises that and nobody waits for this
@@ -119,6 +129,20 @@ class DsbsCoordinator(Coordinator):
         """No lease: members lead until they learn of another. Who is no member, or no longer, leads nothing."""
         serves = self._machine is not None and self._machine.phase is Phase.MEMBER and self._over is None
         return inf if serves else -inf
+
+    def _awake(self) -> None:
+        """Who was not away has heard of every change as it came."""
+        if self._doubt.sure:
+            self._doubt.trust(self._clock(), self._doubt.naps)
+        else:
+            self._begin_hearing()
+
+    async def _hear(self) -> None:
+        naps = self._doubt.naps
+        self._heard_of = asyncio.get_running_loop().create_future()
+        self._do(Hear())
+        await self._heard_of
+        self._doubt.trust(self._clock(), naps)
 
     # --- what is known here -------------------------------------------------------------------------------
 
@@ -266,6 +290,11 @@ class DsbsCoordinator(Coordinator):
                     self._joined.set_result(None)
                 case Refused(reason):
                     self._refuse(reason)
+                case Heard():
+                    if self._heard_of is not None and not self._heard_of.done():
+                        self._heard_of.set_result(None)
+                case Lost(partitions):
+                    _LOG.error("%s", lost_disk(self.me.id, partitions))
 
     def _refuse(self, reason: str) -> None:
         taken = BrokerIdTaken(reason)

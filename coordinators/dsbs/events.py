@@ -74,6 +74,11 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
+class Hear:
+    """This broker was away for a while: compare its tables with a peer's. Answered by `Heard`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Say goodbye. Answered by `Finished`; the machine does nothing more after it."""
 
@@ -81,7 +86,7 @@ class Leave:
 
 
 Event = (
-    Start | Wake | Received | CreateTopic | DeleteTopic | ChangeInSync | Resign | Commit | Gather | Leave
+    Start | Wake | Received | CreateTopic | DeleteTopic | ChangeInSync | Resign | Commit | Gather | Hear | Leave
 )  # fmt: skip
 
 
@@ -130,4 +135,16 @@ class Refused:
     reason: str
 
 
-Action = Persist | Changed | Send | Finished | Joined | Refused
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """This broker's disk was lost, and with it what was in these partitions."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A peer's tables were those of this broker after it asked, or nobody else lives."""
+
+
+Action = Persist | Changed | Send | Finished | Joined | Refused | Lost | Heard

@@ -40,7 +40,7 @@ class Identity:
         if sender.session != held.session and sender.broker != held.broker and held.live:
             self._contest(sender, held, now_ms, member=member)
             return False
-        if outranks(held, sender):
+        if outranks(held, sender) or held.disputes(sender):
             self._ledger.send([sender.broker], Push((held,)))
             return sender.session == held.session
         return True

@@ -43,6 +43,12 @@ class Leaders:
         rows = (topics.renewal(table, topic, number, me) for topic, number in self._partitions(tuple(self._held)))
         return [row for row in rows if row is not None]
 
+    def lost(self) -> list[LeaderRow]:
+        """The rows by which this broker, whose disk was lost, is in sync nowhere and leads nothing."""
+        table, me = self._ledger.table, self._ledger.me.broker.id
+        rows = (topics.loss(table, topic, number, me) for topic, number in self._partitions(tuple(self._held)))
+        return [row for row in rows if row is not None]
+
     def _partitions(self, names: Iterable[str]) -> Iterable[tuple[TopicRow, int]]:
         for name in names:
             for number in self._held.get(name, ()):

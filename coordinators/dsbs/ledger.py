@@ -43,6 +43,10 @@ class Ledger:
         self._rest: list[Action] = []
         self._members_changed = False
         self._topics_changed: set[str] = set()
+        # Whether this broker's disk knows nothing of it. Its own row goes there when it has joined, and not before, so
+        # that one that is ended in the middle is new again.
+        self.new = me.broker.id not in table.members
+        self.lived_before = False  # others know an earlier session of this broker
 
     # --- the tables ---------------------------------------------------------------------------------------
 
@@ -65,6 +69,12 @@ class Ledger:
         self.me = replace(self.me, incarnation=incarnation, status=status)
         self.write([self.me])
         return self.me
+
+    def joined(self) -> None:
+        """What this broker is is on its disk from now on."""
+        if self.new:
+            self.new = False
+            self._rows.append(self.me)
 
     # --- the others ---------------------------------------------------------------------------------------
 
@@ -97,8 +107,9 @@ class Ledger:
     def take(self) -> list[Action]:
         """The actions of the step: the disk first, then what the broker sees, then what others hear."""
         actions: list[Action] = []
-        if self._rows:
-            actions.append(Persist(tuple(self._rows)))
+        rows = [row for row in self._rows if row.key != self.me.key] if self.new else self._rows
+        if rows:
+            actions.append(Persist(tuple(rows)))
         if self._members_changed or self._topics_changed:
             actions.append(Changed(self._members_changed, frozenset(self._topics_changed)))
         actions += self._rest

@@ -20,8 +20,11 @@ from coordinators.dsbs.events import (
     DeleteTopic,
     Finished,
     Gather,
+    Hear,
+    Heard,
     Joined,
     Leave,
+    Lost,
     Received,
     Refused,
     Resign,
@@ -54,6 +57,7 @@ from coordinators.dsbs.requests import Requests
 from coordinators.dsbs.rows import MemberRow, OffsetRow, Status
 from coordinators.dsbs.tables import outranks
 from coordinators.errors import Unavailable
+from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,6 +100,7 @@ class Machine:
         self._gathering: dict[int, str] = {}
         self._reborn = True
         self._leave_token = 0
+        self._hears = False
         self.wake_ms = 0  # when the machine wants to be woken, whatever else happens
         self._now_ms = 0
         self._next_beat_ms = 0
@@ -132,6 +137,8 @@ class Machine:
         self._handle(event)
         if self.phase is Phase.JOINING:
             self._check_joined()
+        if self._hears and not self._ledger.peers():
+            self._be_sure()
         self.wake_ms = self._due_ms(event)
         actions = self._ledger.take()
         for action in actions:
@@ -181,6 +188,8 @@ class Machine:
             case Gather(token, group):
                 self._requests.check_room()
                 self._gather(token, group)
+            case Hear():
+                self._hear()
             case Leave(token):
                 self._leave(token)
 
@@ -214,7 +223,11 @@ class Machine:
             self._become(Phase.MEMBER)
             self._next_beat_ms = self._now_ms + self._ledger.chance.randrange(self._ledger.settings.heartbeat_ms)
             renewed = self._leaders.renewed() if self._reborn else []
-            self._changes.write([*self._leaders.all_inherited(), *renewed], self._now_ms)
+            lost = self._leaders.lost() if self._ledger.new and self._ledger.lived_before else []
+            self._ledger.joined()
+            if lost:
+                self._ledger.ask(Lost(tuple(TopicPartition(row.topic, row.partition) for row in lost)))
+            self._changes.write(lost or [*self._leaders.all_inherited(), *renewed], self._now_ms)
             self.offsets.members_changed(self._now_ms)
             self._ledger.ask(Joined())
 
@@ -223,6 +236,25 @@ class Machine:
         self._leave_token = token
         row = self._ledger.become(self.me.incarnation, Status.LEFT)
         self._changes.tell_all(token, row, self._now_ms)
+
+    def _hear(self) -> None:
+        """A new incarnation makes tables that nobody had before: a peer whose tables have the same hash has answered
+        what was asked by now, and not what still lay on its way when this broker was stopped."""
+        self._hears = True
+        self._gossip.spread([self._ledger.become(self.me.incarnation + 1, Status.ALIVE)])
+        self._ledger.send(self._whom_to_ask(), Heartbeat(self.table.hash))
+
+    def _compare(self, sender: MemberRow, table_hash: int) -> None:
+        if not self._hears:
+            self._gossip.compare(sender, table_hash, self._now_ms, self._pause_ms())
+        elif table_hash == self.table.hash:
+            self._be_sure()
+        else:
+            self._gossip.ask_for_difference(sender.broker)
+
+    def _be_sure(self) -> None:
+        self._hears = False
+        self._ledger.ask(Heard())
 
     def _be_out(self, reason: str) -> None:
         self._become(Phase.OUT)
@@ -325,7 +357,7 @@ class Machine:
                 self._ledger.send([to], Here(self.table.hash))
             case Here(table_hash):
                 self._joining.compared(to.id, same=table_hash == self.table.hash)
-                self._gossip.compare(sender, table_hash, self._now_ms, self._pause_ms())
+                self._compare(sender, table_hash)
             case Push():
                 self._learn(sender, body)
             case Known(token, rows):
@@ -350,6 +382,8 @@ class Machine:
     def _repair(self, sender: MemberRow, repair: Repair) -> None:
         useful = bool(self._changes.absorb(repair.rows, self._now_ms))
         self._gossip.answer_repair(sender.broker, repair, useful=useful)
+        if self._hears and not repair.more:
+            self._ledger.send([sender.broker], Heartbeat(self.table.hash))
         if self.phase is Phase.JOINING and not repair.more:
             self._joining.repaired(sender.broker.id)
             self._ledger.send(self._joining.differing(), Heartbeat(self.table.hash))

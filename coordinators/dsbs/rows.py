@@ -7,7 +7,7 @@ total whatever a faulty peer may send, and the merge of tables is commutative, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import IntEnum
 from typing import ClassVar, Final
 
@@ -78,6 +78,10 @@ class MemberRow:
         """A suspect lives until it is buried."""
         return self.status < Status.DEAD
 
+    def disputes(self, other: MemberRow) -> bool:
+        """Whether two processes have said one thing of one broker, so that neither outranks the other."""
+        return self.stamp == other.stamp and self.session != other.session
+
     def fault(self) -> str | None:
         broker = self.broker
         if not 0 <= broker.id <= BROKER_ID_MAX:
@@ -143,7 +147,7 @@ class TopicRow:
         return self._settings_fault()
 
     def _settings_fault(self) -> str | None:
-        given = (self.settings.fetch_records_max, self.settings.retention_bytes, self.settings.retention_ms)
+        given = astuple(self.settings)
         if any(value is not None and not 0 <= value <= SETTING_MAX for value in given):
             return f"topic {self.name!r}: settings must be 0 to {SETTING_MAX}, not {given}"
         return None
@@ -197,8 +201,8 @@ class LeaderRow:
             return f"{name!r} is no partition"
         if not 0 <= self.creator <= BROKER_ID_MAX:
             return f"{name}: creator must be 0 to {BROKER_ID_MAX}, not {self.creator}"
-        if _replicas_fault(self.in_sync):
-            return f"{name}: in sync are 1 to {REPLICAS_MAX} different brokers"
+        if self.in_sync and _replicas_fault(self.in_sync):
+            return f"{name}: in sync are at most {REPLICAS_MAX} different brokers"
         if self.leader != NO_LEADER and self.leader not in self.in_sync:
             return f"{name}: leader {self.leader} is not in sync"
         return None

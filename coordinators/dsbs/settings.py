@@ -21,6 +21,7 @@ class Settings:
     """`cluster` names the cluster: brokers of another one are refused. Times are in ms of a monotonic clock.
 
     A broker that does not answer for `timeout_ms` is suspected; one that does not refute it for `suspicion_ms` is dead.
+    One that was away for `doubt_ms` hears from a peer before it leads.
     Up to `push_all_max` peers each change and heartbeat goes to all of them, beyond that to `fanout` at random.
     """
 
@@ -32,6 +33,7 @@ class Settings:
     acknowledge_ms: int = 2000
     copy_ms: int = 200
     offset_copies: int = 2
+    doubt_ms: int = 500
     push_all_max: int = 50
     fanout: int = 4
 

@@ -14,7 +14,19 @@ from hashlib import blake2b
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from coordinators.dsbs.events import Changed, Finished, Joined, Persist, Received, Refused, Send, Start, Wake
+from coordinators.dsbs.events import (
+    Changed,
+    Finished,
+    Heard,
+    Joined,
+    Lost,
+    Persist,
+    Received,
+    Refused,
+    Send,
+    Start,
+    Wake,
+)
 from coordinators.dsbs.machine import Machine
 from coordinators.dsbs.messages import Heartbeat, Here, encode
 from coordinators.dsbs.phases import Phase
@@ -55,6 +67,7 @@ class Node:
     counted: tuple[int, bool] | None = None
     finished: dict[int, Finished] = field(default_factory=dict)
     refused: str | None = None
+    heard: int = 0
 
     @property
     def member(self) -> Machine | None:
@@ -202,7 +215,9 @@ class Cluster:
                 case Refused(reason):
                     node.refused = reason
                     self._note(f"{node.place} is refused: {reason}")
-                case Joined() | Changed():
+                case Heard():
+                    node.heard += 1
+                case Joined() | Changed() | Lost():
                     self._note(f"{node.place} {action!r}")
 
     def _send(self, sender: int, receiver: int, kind: str, content: bytes) -> None:

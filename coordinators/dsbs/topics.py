@@ -9,19 +9,23 @@ of n leads at epochs e with e mod n = i only. Followers and logs can then tell a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from coordinators import leadership
 from coordinators.dsbs.rows import LeaderRow, TopicRow
 from coordinators.errors import InvalidRequest, TopicExists, UnknownTopic
 from coordinators.model import DEFAULT_SETTINGS, NO_LEADER, Partition, Topic, TopicPartition, TopicSettings
-from coordinators.placement import place
+from coordinators.placement import new_partition, place
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from coordinators.dsbs.tables import Table
     from coordinators.model import Broker
+
+
+# A disk that was lost may have known epochs that nobody else has heard of: what it said at them is not to come back.
+EPOCHS_LOST: Final = 1000
 
 
 def own_epoch(after: int, place_: int, replicas: int) -> int:
@@ -43,7 +47,7 @@ def recorded(table: Table, topic: TopicRow, number: int) -> Partition:
     replicas = topic.replicas[number]
     row = table.leader(topic.name, number)
     if row is None or not _fits(row, topic, replicas):
-        return Partition(replicas, leader=replicas[0], epoch=0, in_sync=replicas)
+        return new_partition(replicas)
     return Partition(replicas, row.leader, row.epoch, row.in_sync)
 
 
@@ -113,6 +117,15 @@ def renewal(table: Table, topic: TopicRow, number: int, me: int) -> LeaderRow | 
     return _row(table, topic, number, partition, partition) if partition.leader == me else None
 
 
+def loss(table: Table, topic: TopicRow, number: int, me: int) -> LeaderRow | None:
+    """The row by which `me`, whose disk was lost, holds a partition no more; None where another leads it, who alone
+    says who is in sync with it."""
+    partition = recorded(table, topic, number)
+    if me not in partition.in_sync or partition.leader not in {me, NO_LEADER}:
+        return None
+    return _row(table, topic, number, partition, leadership.without(partition, me), writer=me, skipped=EPOCHS_LOST)
+
+
 def in_sync_changed(table: Table, at: TopicPartition, me: int, epoch: int, in_sync: Collection[int]) -> LeaderRow:
     """Raises `UnknownTopic`, `StaleEpoch`, `InvalidRequest`."""
     topic, partition = _partition(table, at)
@@ -136,11 +149,21 @@ def _partition(table: Table, at: TopicPartition) -> tuple[TopicRow, Partition]:
     return topic, recorded(table, topic, at.partition)
 
 
-def _row(table: Table, topic: TopicRow, number: int, before: Partition, after: Partition) -> LeaderRow:
-    """`after` at the next epoch that its leader may have; that nobody leads is said at one of the old leader's."""
-    writer = before.leader if after.leader == NO_LEADER else after.leader
+def _row(
+    table: Table,
+    topic: TopicRow,
+    number: int,
+    before: Partition,
+    after: Partition,
+    writer: int | None = None,
+    skipped: int = 0,
+) -> LeaderRow:
+    """`after` at the next epoch that its leader may have; that nobody leads is said at one of the old leader's, or of
+    the `writer`'s."""
+    if writer is None:
+        writer = before.leader if after.leader == NO_LEADER else after.leader
     held = table.leader(topic.name, number)
-    highest = before.epoch if held is None else max(before.epoch, held.epoch)
+    highest = skipped + (before.epoch if held is None else max(before.epoch, held.epoch))
     epoch = own_epoch(highest, before.replicas.index(writer), len(before.replicas))
     return _leader_row(topic, number, replace(after, epoch=epoch), version=0)
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from coordinators.api import Coordinator
-from coordinators.errors import BrokerIdTaken, CoordinationError, OutcomeUnknown, Unavailable, UnknownTopic
-from coordinators.leadership import resigned, succession, with_in_sync
+from coordinators.api import Coordinator, Standing
+from coordinators.errors import BrokerIdTaken, CoordinationError, OutcomeUnknown, Unavailable, UnknownTopic, lost_disk
+from coordinators.leadership import resigned, succession, with_in_sync, without
 from coordinators.model import Creation, Partition, TopicPartition, topic_name_fault
 from coordinators.placement import group_home
 from coordinators.zookeeper import znodes
@@ -51,8 +53,9 @@ class ZooKeeperCoordinator(Coordinator):
         self, setup: CoordinatorSetup, *, clock: Callable[[], float] = monotonic, reread_s: float = REREAD_S
     ) -> None:
         """Raises `InvalidRequest` for an option."""
-        super().__init__(setup.me, clock=clock)
         self._options = parse(setup.options)
+        watches = self._options.metadata == "watch"
+        super().__init__(setup.me, clock=clock, doubt_s=self._options.doubt_ms / 1000 if watches else inf)
         self._journal = setup.journal
         self._reread_s = reread_s
         self._lookup = self._options.metadata == "lookup"
@@ -71,9 +74,11 @@ class ZooKeeperCoordinator(Coordinator):
         self._topics = Topics(self._session, self._tree)
         self._offsets = self._chosen_offsets()
         self._registered_in = 0  # the session
+        self._lives_ended = 0
         self._reported: set[str] = set()
         self._was_connected = True
         self._wake = asyncio.Event()
+        self._catching_up = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     def _chosen_offsets(self) -> WrittenOffsets:
@@ -92,12 +97,15 @@ class ZooKeeperCoordinator(Coordinator):
     async def start(self) -> None:
         self._registration = Registration(self._session, self._tree, self.me, self._journal("zookeeper"))
         await self._session.start()
+        since = self._clock()
         await self._catch_up()
         self._keep(self._follow())
         self._keep(self._keep_lease())
         self._keep(self._every(self._reread_s, self._reread))
         if self._options.offsets_interval_ms:
             self._keep(self._every(self._options.offsets_interval_ms / 1000, self._offsets.flush))
+        if not self._lookup:
+            self._begin_doubting(since)
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         self._tasks.append(asyncio.create_task(work))
@@ -107,6 +115,7 @@ class ZooKeeperCoordinator(Coordinator):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._end_doubting()
         if tasks and self._session.connected:
             await self._leave()
         await self._session.stop()
@@ -134,6 +143,8 @@ class ZooKeeperCoordinator(Coordinator):
         self._mirror.mark_all()  # watches are lost with their connection
         self._wake.set()
         connected = self._session.connected
+        if connected and not self._lookup:
+            self._doubt.forget()
         if connected != self._was_connected and self._tasks:
             _LOG.warning("broker %s %s ZooKeeper", self.me.id, "reaches" if connected else "has lost")
         self._was_connected = connected
@@ -158,6 +169,10 @@ class ZooKeeperCoordinator(Coordinator):
                 self._wake.set()
 
     async def _catch_up(self) -> None:
+        async with self._catching_up:
+            await self._catch_up_now()
+
+    async def _catch_up_now(self) -> None:
         """Return when this broker is registered and has seen all that was marked; only then it may lead."""
         session_id = self._session.id
         if self._registered_in != session_id:
@@ -166,6 +181,8 @@ class ZooKeeperCoordinator(Coordinator):
             self._mirror.mark_all()
         while self._mirror.stale:
             await self._mirror.refresh()
+            if self._registration.new and self.me.id in self._mirror.brokers:
+                await self._give_up_lost()
             await self._controller.attend()
         if self.me.id not in self._mirror.brokers:
             self._vanished()
@@ -173,6 +190,22 @@ class ZooKeeperCoordinator(Coordinator):
         self._publish()
         self._session.confirm(session_id)
         self._report_faults()
+
+    async def _give_up_lost(self) -> None:
+        """Where this broker's disk is new and the tree knows the broker from before: it has lost what it held. It is
+        in sync no more, and a partition of which nobody else is has no leader until its topic is made again."""
+        entered = self._mirror.entered_by[self.me.id]
+        lost = [
+            at
+            for at, partition in self._mirror.partitions()
+            if self.me.id in partition.in_sync and self._mirror.made_by[at] < entered
+        ]
+        for at in lost:
+            with suppress(UnknownTopic):  # deleted meanwhile
+                await self._change("register", at, lambda old: without(old, self.me.id))
+        if lost:
+            _LOG.error("%s", lost_disk(self.me.id, lost))
+        self._registration.settled()
 
     def _report_faults(self) -> None:
         """Log what is wrong in the tree: once, and only what is still wrong when everything has been read."""
@@ -184,9 +217,11 @@ class ZooKeeperCoordinator(Coordinator):
     def _publish(self) -> None:
         mirror = self._mirror
         before = self.view().topics
+        mirror.shown()
         self._views.publish(brokers=mirror.brokers, topics=mirror.topics, controller=mirror.controller)
         for name, topic in before.items():
             if name not in mirror.topics or mirror.topics[name].life != topic.life:
+                self._lives_ended += 1
                 self._offsets.forget_topic(name)
 
     async def _keep_lease(self) -> None:
@@ -194,15 +229,15 @@ class ZooKeeperCoordinator(Coordinator):
         while True:
             await asyncio.sleep(self._session.timeout_s / HEARTBEATS_IN_A_TIMEOUT)
             if self._session.wants_heartbeat() and (beat is None or beat.done()):
-                beat = asyncio.create_task(self._beat())
+                beat = asyncio.create_task(self._beat_if_possible())
+
+    async def _beat_if_possible(self) -> None:
+        with suppress(CoordinationError):  # the lease ends by itself
+            await self._beat()
 
     async def _beat(self) -> None:
-        """See that the registration is still there: who asks hears, and so keeps the lease."""
-        try:
-            present = await self._registration.present()
-        except CoordinationError:
-            return  # the lease ends by itself
-        if not present:
+        """See that the registration is still there: who asks hears, and so keeps the lease. Raises `Unavailable`."""
+        if not await self._registration.present():
             self._vanished()
 
     def _vanished(self) -> None:
@@ -210,6 +245,21 @@ class ZooKeeperCoordinator(Coordinator):
         self._session.doubt()
         self._registered_in = 0
         self._wake.set()
+
+    def _awake(self) -> None:
+        """What is heard keeps the broker sure. While ZooKeeper is away the lease alone bounds how old that may be."""
+        if self._session.connected:
+            self._begin_hearing()
+        elif self._doubt.sure:
+            self._doubt.trust(self._clock(), self._doubt.naps)
+
+    async def _hear(self) -> None:
+        """ZooKeeper tells of changes before it answers what is asked later in the same session."""
+        since, naps = self._clock(), self._doubt.naps
+        await self._beat()
+        if self._catching_up.locked() or self._mirror.stale or self._registered_in != self._session.id:
+            await self._catch_up()
+        self._doubt.trust(since, naps)
 
     async def _every(self, interval_s: float, work: Callable[[], Coroutine[None, None, None]]) -> None:
         while True:
@@ -226,8 +276,13 @@ class ZooKeeperCoordinator(Coordinator):
     def lease_ends(self) -> float:
         return self._session.lease_ends
 
+    @property
+    def standing(self) -> Standing:
+        """Nobody else is elected while the session lasts under which an answer was had, and the registration in it."""
+        return Standing(self._session.tenure, self._lives_ended)
+
     def _known_leader(self, at: TopicPartition) -> Partition | None:
-        if self._lookup or at.topic not in self.view().topics:
+        if self._lookup or at.topic not in self.view().topics or at.topic in self._mirror.changing:
             return None
         if self._mirror.faults and (fault := self._mirror.faults.get(self._tree.state(at))) is not None:
             raise fault
@@ -317,6 +372,7 @@ class ZooKeeperCoordinator(Coordinator):
 
     async def _resign(self, at: TopicPartition, epoch: int) -> Partition:
         live = self._mirror.brokers
+        self._session.tenure += 1
         return await self._change("resign", at, lambda old: resigned(at, old, self.me.id, epoch, live))
 
     async def _change(self, kind: str, at: TopicPartition, decide: Callable[[Partition], Partition]) -> Partition:

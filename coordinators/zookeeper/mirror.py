@@ -38,7 +38,10 @@ class Mirror:
         self._session = session
         self._tree = tree
         self._marked: set[Where] = set()
+        self.changing: set[str] = set()  # topics of which a watch has told, and that are not shown yet as they are now
+        self._being_read: set[Where] = set()
         self.brokers: dict[int, Broker] = {}
+        self.entered_by: dict[int, int] = {}  # broker -> the transaction by which it is there
         self.topics: dict[str, Topic] = {}
         self.versions: dict[TopicPartition, int] = {}  # of the states' znodes
         self.made_by: dict[TopicPartition, int] = {}  # the transactions that made these
@@ -60,6 +63,13 @@ class Mirror:
         where = self._tree.where(path)
         if where is not None:
             self._marked.add(where)
+            if where.place in {Place.TOPIC, Place.STATE}:
+                self.changing.add(where.at.topic)
+
+    def shown(self) -> None:
+        """What was read by now is in the broker's view."""
+        if self.changing:
+            self.changing &= {where.at.topic for where in self._marked | self._being_read}
 
     def mark_all(self) -> None:
         self._marked |= _EVERYTHING
@@ -68,11 +78,14 @@ class Mirror:
     async def refresh(self) -> None:
         """Read what is marked. Raises `Unavailable`; it stays marked then."""
         marked, self._marked = self._marked, set()
+        self._being_read = marked
         try:
             await self._read(marked)
         except CoordinationError:
             self._marked |= marked
             raise
+        finally:
+            self._being_read = set()
 
     async def _read(self, marked: Collection[Where]) -> None:
         places = {where.place for where in marked}
@@ -100,7 +113,12 @@ class Mirror:
         """A live broker; None where it has just gone, or nobody could reach it by what it says."""
         path = f"{self._tree.brokers}/{name}"
         node = await self._session.get(KIND, path)
-        return node and self._understood(path, znodes.decode_broker, node.data, name)
+        if node is None:
+            return None
+        broker = self._understood(path, znodes.decode_broker, node.data, name)
+        if broker is not None:
+            self.entered_by[broker.id] = node.made_by
+        return broker
 
     async def _read_controller(self) -> None:
         path = self._tree.controller

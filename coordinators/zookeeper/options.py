@@ -19,6 +19,9 @@ SESSION_TIMEOUT_MS: Final = 6_000
 SESSION_TIMEOUT_MS_MIN: Final = 1_000
 SESSION_TIMEOUT_MS_MAX: Final = 300_000
 INTERVAL_MS_MAX: Final = 3_600_000
+DOUBT_MS: Final = 500
+DOUBT_MS_MIN: Final = 20
+DOUBT_MS_MAX: Final = 60_000
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([1-9][0-9]{0,4})")
 _CHROOT: Final = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9_.-]+)*")
 _AUTH: Final = re.compile(r"[^:]+:.+", re.DOTALL)
@@ -35,6 +38,7 @@ class Options:
     offsets: Offsets = "every_commit"
     offsets_interval_ms: int = 0  # positive if, and only if, offsets is "interval"
     session_timeout_ms: int = SESSION_TIMEOUT_MS
+    doubt_ms: int = DOUBT_MS  # where metadata is "watch"
     auth: str | None = None
 
 
@@ -54,6 +58,7 @@ def parse(options: Mapping[str, object]) -> Options:
         session_timeout_ms=_number(
             options, "session_timeout_ms", SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS_MIN, SESSION_TIMEOUT_MS_MAX
         ),
+        doubt_ms=_number(options, "doubt_ms", DOUBT_MS, DOUBT_MS_MIN, DOUBT_MS_MAX),
         auth=_matching(options, "auth", "", _AUTH, "user:password") if "auth" in options else None,
     )
 

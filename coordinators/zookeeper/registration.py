@@ -35,6 +35,7 @@ class Registration:
         self._journal = journal
         self._cluster: str | None = None
         self._own: list[int] = []
+        self.new = True  # whether this broker's disk knows of no cluster, or did not before it entered
         for record in journal.replay():
             self._recall(record)
 
@@ -42,6 +43,7 @@ class Registration:
         try:
             found = json.loads(record)
             self._cluster, self._own = str(found["cluster"]), [int(session) for session in found["sessions"]]
+            self.new = bool(found.get("new", False))
         except (ValueError, TypeError, KeyError) as error:
             raise Unreadable(f"journal zookeeper holds {record[:100]!r}, which this program never wrote") from error
 
@@ -56,8 +58,18 @@ class Registration:
         own = [session for session in self._own if session != session_id]
         self._own = [*own[1 - SESSIONS_REMEMBERED_MAX :], session_id]
         # Before the znode is there: whoever finds it later must know that it was ours.
-        self._journal.replace([json.dumps({"cluster": self._cluster, "sessions": self._own}).encode()])
+        self._note()
         await self._take_place()
+
+    def settled(self) -> None:
+        """What a new broker's disk lacks is known to the others by now."""
+        if self.new:
+            self.new = False
+            self._note()
+
+    def _note(self) -> None:
+        known = {"cluster": self._cluster, "sessions": self._own}
+        self._journal.replace([json.dumps(known | ({"new": True} if self.new else {})).encode()])
 
     async def _find_cluster(self) -> None:
         """See that the tree is that of this broker's data, or make it if neither is there yet."""

@@ -113,6 +113,7 @@ class Session:
         self._silent = False
         self._heard_at = -inf
         self._confirmed = False
+        self.tenure = 0  # grows when what was answered by now may have passed to another
         self._inbox = Inbox()
         self._handler = Handler(
             self._inbox, self._answered, self._failed, attempt_s=max(ATTEMPT_S_MIN, self.timeout_s / 6)
@@ -166,6 +167,7 @@ class Session:
 
     def _moved(self, state: str, session: tuple[int, int]) -> None:
         self._silent = False
+        self.tenure += 1
         if state == KazooState.CONNECTED:
             self._connected(*session)
         elif state == KazooState.LOST:
@@ -211,6 +213,7 @@ class Session:
     def doubt(self) -> None:
         """The broker is registered no longer: the lease is over until the next `confirm`."""
         self._confirmed = False
+        self.tenure += 1
 
     def wants_heartbeat(self) -> bool:
         """Called some times in each session timeout: whether to send something because nothing else was.

@@ -148,7 +148,10 @@ def decode_broker(path: str, data: bytes, name: str) -> Broker:
 
 def encode_topic(partitions: Sequence[Partition], settings: TopicSettings) -> bytes:
     replicas = {str(number): partition.replicas for number, partition in enumerate(partitions)}
-    return _encoded(partitions=replicas, settings=asdict(settings))
+    given = asdict(settings)
+    if not settings.min_insync_replicas:  # as trees of earlier versions have it
+        del given["min_insync_replicas"]
+    return _encoded(partitions=replicas, settings=given)
 
 
 def decode_topic(path: str, data: bytes) -> StoredTopic:
@@ -173,6 +176,7 @@ def _settings(path: str, settings: dict[str, Any]) -> TopicSettings:
         found.number("fetch_records_max", 0, INT_MAX),
         found.optional("retention_bytes", -1, LONG_MAX),
         found.optional("retention_ms", -1, LONG_MAX),
+        found.number("min_insync_replicas", 1, INT_MAX) if "min_insync_replicas" in settings else 0,
     )
     found.end()
     return read
@@ -193,7 +197,7 @@ def life(made_by: int) -> str:
 def decode_state(path: str, data: bytes) -> Partition:
     found = _read(path, data)
     replicas = found.brokers("replicas")
-    in_sync = found.brokers("isr")
+    in_sync = found.brokers("isr", empty=True)
     leader = found.number("leader", NO_LEADER, INT_MAX)
     epoch = found.number("leader_epoch", 0, INT_MAX)
     found.end()
@@ -307,9 +311,9 @@ class _Fields:
             self.refuse(f"{key} must be an object, not {_short(value)}")
         return value
 
-    def brokers(self, key: str) -> tuple[int, ...]:
+    def brokers(self, key: str, *, empty: bool = False) -> tuple[int, ...]:
         value = self.take(key)
-        if not isinstance(value, list) or not value:
+        if not isinstance(value, list) or not (value or empty):
             self.refuse(f"{key} must list broker ids, not {_short(value)}")
         ids = tuple(self._number(broker_id, key, 0, INT_MAX) for broker_id in value)
         if len(set(ids)) < len(ids):

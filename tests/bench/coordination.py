@@ -87,7 +87,7 @@ class Bench:
         await self._note(CREATED, repetition, agreed - begin, before)
 
     async def _kill(self, repetition: int) -> None:
-        await self._brokers.create(f"led-{repetition}")  # a broker that came back leads nothing but new topics
+        await self._brokers.create(f"led-{repetition}")  # nobody inherits: what is agreed on is that nobody leads it
         await self._brokers.agreed_on(lambda seen: VICTIM in seen.leaders.get(f"led-{repetition}", ()))
         before = await self._brokers.settled()
         begin = perf_counter()

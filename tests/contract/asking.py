@@ -57,3 +57,12 @@ async def committing(coordinators: Sequence[Coordinator], group: str = "readers"
     home = home_of(coordinators, group)
     await until(home, lambda view: AT.topic in view.topics)
     return home
+
+
+async def all_in_sync(brokers: Sequence[Coordinator]) -> Partition:
+    """Have the leader of a new topic say that all of its replicas hold what it does; at first none does."""
+    before = await led_by(brokers[0])
+    grown = await by_id(brokers, before.leader).change_in_sync(AT, before.replicas, before.epoch)
+    for broker in brokers:
+        await until(broker, lambda view: AT.topic in view.topics and view.partition(AT) == grown)
+    return grown

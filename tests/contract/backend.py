@@ -83,6 +83,11 @@ class Journals:
     def of(self, me: Broker) -> Callable[[str], MemoryJournal]:
         return lambda name: self._kept.setdefault((me, name), MemoryJournal())
 
+    def lose(self, me: Broker) -> None:
+        """Nothing is left of what the broker wrote."""
+        for key in [key for key in self._kept if key[0] == me]:
+            del self._kept[key]
+
 
 def addressed(broker_id: int) -> Broker:
     return Broker(broker_id, "127.0.0.1", 9000 + broker_id, 9500 + broker_id)

@@ -19,6 +19,7 @@ from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server
 from coordinators.config import CoordinatorSetup
 from coordinators.dsbs.coordinator import DsbsCoordinator
 from coordinators.errors import CoordinationError
+from coordinators.model import Partition
 from tests.contract.frames import Call, Hello, Told, read, write
 
 
@@ -52,7 +53,8 @@ class Member:
     async def _do(self, call: Call) -> None:
         try:
             if call.verb == "leader":
-                value = self._coordinator.known_leader(*call.arguments)
+                found = self._coordinator.leader(*call.arguments)
+                value = found if isinstance(found, Partition) else await found
             else:
                 value = await getattr(self._coordinator, call.verb)(*call.arguments)
         except CoordinationError as error:

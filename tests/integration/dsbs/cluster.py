@@ -61,6 +61,10 @@ class Member(RunningBroker):
         found = self.topic(topic)
         return -1 if found is None else found.partitions[partition].leader
 
+    def leaders(self, topic: str) -> list[int]:
+        found = self.topic(topic)
+        return [] if found is None else [at.leader for at in found.partitions]
+
     def epoch(self, topic: str, partition: int) -> int:
         found = self.topic(topic)
         assert found is not None
@@ -146,9 +150,13 @@ class Brokers:
     def values(self, topic: str, partition: int) -> list[bytes]:
         """All messages of a partition, from its leader."""
         leader = self.members[next(iter(self)).leader(topic, partition)]
-        answer = leader.data_stub().Fetch(pb.FetchRequest(topic=topic, partition=partition))
-        assert not answer.HasField("error"), answer.error
-        return [record.value for record in answer.records]
+        values: list[bytes] = []
+        while True:
+            answer = leader.data_stub().Fetch(pb.FetchRequest(topic=topic, partition=partition, offset=len(values)))
+            assert not answer.HasField("error"), answer.error
+            values += [record.value for record in answer.records]
+            if len(values) == answer.end_offset:
+                return values
 
     def commit(self, group: str, topic: str, offset: int) -> int:
         """The broker that took it."""

@@ -70,6 +70,10 @@ class Group:
         self._made.append(coordinator)
         return coordinator
 
+    def forget(self, me: int) -> None:
+        """The broker's disk is lost."""
+        self._journals.lose(addressed(me))
+
     async def start(self, me: int | Broker, **options: Any) -> ZooKeeperCoordinator:
         coordinator = self.made(me, **options)
         await coordinator.start()

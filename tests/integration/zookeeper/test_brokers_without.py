@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from brokers.rpc import brokerlab_pb2 as pb
+from brokers.wire.errors import ErrorCode
 from tests.contract.servers import fresh_chroot
+from tests.integration.kafka.raw import RawClient, batch, fetch_request, fetched, produce_request, produced
 from tests.integration.processes.running import RunningBroker, eventually
 
 if TYPE_CHECKING:
@@ -51,6 +53,11 @@ class Serving:
     def messages(self) -> int:
         return self._data.Fetch(pb.FetchRequest(topic="t"), timeout=ANSWERED_WITHIN_S).end_offset
 
+    def asked(self) -> int:
+        """How often it has asked ZooKeeper who leads."""
+        rows = self._admin.Statistics(pb.StatisticsRequest()).coordination
+        return sum(row.count for row in rows if row.operation == "lookup")
+
     def live(self) -> list[int]:
         return [broker.id for broker in self._admin.DescribeCluster(pb.DescribeClusterRequest()).brokers]
 
@@ -87,3 +94,25 @@ def test_lookup_refuses_at_once_watch_when_its_lease_ends_and_the_others_do_not_
         assert watch.messages() >= acknowledged + 2
         for broker in unaware:
             assert broker.messages() == acknowledged + 1
+
+
+def test_a_produce_that_waited_behind_a_fetch_is_not_carried_out_by_the_answer_of_before(
+    own_server: Server, tmp_path: Path
+) -> None:
+    process = RunningBroker(tmp_path / "lookup", coordinator=coordinators(own_server)["zookeeper"])
+    try:
+        lookup = Serving(process)
+        assert lookup.serves()
+        with RawClient(process.config["brokers"][0]["kafka_port"]) as client:
+            before = lookup.asked()
+            client.send(fetch_request("t", 1, wait_ms=3_000) + produce_request("t", batch(b"late"), acks=-1))
+            eventually(lambda: lookup.asked() == before + 2, "both have their answer")
+            own_server.stop()
+            assert fetched(client.receive())[2] == b""
+            error, _ = produced(client.receive())
+            assert error == ErrorCode.LEADER_NOT_AVAILABLE
+        own_server.start()
+        eventually(lookup.serves, "ZooKeeper is back")
+        assert lookup.messages() == 2
+    finally:
+        process.stop()

@@ -117,6 +117,7 @@ async def test_2_a_leader_that_was_replaced_changes_nothing_at_its_old_epoch(ser
         creation = await first.create_topic("orders", 1, 2)
         before = creation.topic.partitions[0]
         old, heir = (first, second) if before.leader == 1 else (second, first)
+        await old.change_in_sync(AT, {1, 2}, before.epoch)
         await asyncio.to_thread(end_session, server.address, old._session._client.client_id)
         for broker in (heir, old):
             await until(broker, lambda view: "orders" in view.topics and view.partition(AT).leader == heir.me.id)
@@ -330,6 +331,28 @@ async def test_6_a_watch_that_never_fired_is_made_good_at_the_slow_interval(serv
 
 
 # --- 7: a listener that blocks hangs the client ----------------------------------------------------------------------
+
+
+@asynchronous
+async def test_6_a_topic_of_which_a_watch_has_told_is_asked_for_until_it_has_been_read(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defence: `Mirror.changing`. Else a leader takes messages into the former topic until all is read again."""
+    async with group(server.address) as brokers:
+        both = {1: await brokers.start(1), 2: await brokers.start(2)}
+        creation = await both[1].create_topic("orders", 1, 1)
+        leader = both[creation.topic.partitions[0].leader]
+        other = both[3 - leader.me.id]
+        await knows(leader, "orders")
+        await knows(other, "orders")
+        monkeypatch.setattr(leader._mirror, "refresh", asyncio.Event().wait)  # it reads for as long as the test lasts
+        await other.delete_topic("orders")
+        again = await other.create_topic("orders", 1, 1)
+        await eventually(lambda: "orders" in leader._mirror.changing)
+        assert leader.view().topics["orders"].life == creation.topic.life, "it has read nothing yet"
+        assert leader.known_leader(AT) is None
+        assert await leader.find_leader(AT) == again.topic.partitions[0]
+        assert leader.view().topics["orders"].life == again.topic.life
 
 
 @asynchronous

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinators.errors import InvalidRequest, StaleEpoch
-from coordinators.leadership import resigned, succession, with_in_sync
-from coordinators.model import NO_LEADER, Partition, TopicPartition
+from coordinators.leadership import enough_in_sync, resigned, succession, with_in_sync, without
+from coordinators.model import NO_LEADER, Partition, TopicPartition, TopicSettings
 
 AT = TopicPartition("orders", 0)
 ALL = Partition((3, 1, 2), 3, 4, (3, 1, 2))
@@ -41,6 +41,27 @@ def test_who_resigns_is_succeeded_as_if_dead() -> None:
 
 def test_in_sync_replicas_are_kept_in_placement_order() -> None:
     assert with_in_sync(AT, ALL, 3, 4, {2, 3}) == Partition((3, 1, 2), 3, 4, (3, 2))
+
+
+def test_a_leader_that_lost_its_disk_leads_no_more_and_is_succeeded_by_who_has_the_data() -> None:
+    lost = without(ALL, 3)
+    assert lost == Partition((3, 1, 2), NO_LEADER, 5, (1, 2))
+    assert succession(lost, {1, 2, 3}) == Partition((3, 1, 2), 1, 6, (1, 2))
+
+
+def test_nobody_ever_leads_what_nobody_holds() -> None:
+    gone = without(Partition((3, 1, 2), 3, 4, (3,)), 3)
+    assert gone == Partition((3, 1, 2), NO_LEADER, 5, ())
+    assert succession(gone, {1, 2, 3}) is gone
+
+
+def test_a_follower_that_lost_its_disk_changes_no_leadership() -> None:
+    assert without(ALL, 1) == Partition((3, 1, 2), 3, 4, (3, 2))
+
+
+@pytest.mark.parametrize(("least", "default", "enough"), [(0, 1, True), (0, 4, False), (3, 4, True), (4, 1, False)])
+def test_a_topic_says_how_many_must_be_in_sync_or_else_the_broker_does(least: int, default: int, enough: bool) -> None:
+    assert enough_in_sync(ALL, TopicSettings(min_insync_replicas=least), default) is enough
 
 
 @pytest.mark.parametrize(("me", "epoch"), [(1, 4), (3, 3), (3, 5), (NO_LEADER, 4)])

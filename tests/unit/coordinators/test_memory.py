@@ -100,6 +100,7 @@ async def test_a_broker_that_comes_back_finds_that_it_leads_no_more() -> None:
     brokers = await started(cluster)
     before = (await brokers[1].create_topic("orders", 1, 3)).topic.partitions[0]
     old = brokers[before.leader]
+    before = await old.change_in_sync(AT, before.replicas, before.epoch)
     cluster.expire(before.leader)
     assert old.view().partition(AT) == before, "it has heard of nothing"
     await old.start()

@@ -9,7 +9,7 @@ CONNECT = {"connect": "localhost:2181"}
 
 
 def test_what_is_not_given_has_a_default() -> None:
-    assert parse(CONNECT) == Options("localhost:2181", "", "lookup", "every_commit", 0, 6_000, None)
+    assert parse(CONNECT) == Options("localhost:2181", "", "lookup", "every_commit", 0, 6_000, 500, None)
 
 
 def test_all_that_may_be_given() -> None:
@@ -21,9 +21,12 @@ def test_all_that_may_be_given() -> None:
             "offsets": "interval",
             "offsets_interval_ms": 500,
             "session_timeout_ms": 9_000,
+            "doubt_ms": 40,
             "auth": "user:pass:word",
         }
-    ) == Options("zk-1:2181,10.0.0.2:2182,[::1]:2183", "/lab/one", "watch", "interval", 500, 9_000, "user:pass:word")
+    ) == Options(
+        "zk-1:2181,10.0.0.2:2182,[::1]:2183", "/lab/one", "watch", "interval", 500, 9_000, 40, "user:pass:word"
+    )
 
 
 @pytest.mark.parametrize(

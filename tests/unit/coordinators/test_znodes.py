@@ -32,12 +32,12 @@ def packed(value: object) -> bytes:
 
 def test_what_is_written_is_read_again() -> None:
     broker = Broker(7, "some.host", 9092, 9093)
-    partitions = (Partition((1, 2), 1, 0, (1, 2)), Partition((2, 3), 3, 5, (3,)))
-    settings = TopicSettings(20, 1_000, -1)
+    partitions = (Partition((1, 2), 1, 0, (1, 2)), Partition((2, 3), 3, 5, (3,)), Partition((1, 3), -1, 6, ()))
+    settings = TopicSettings(20, 1_000, -1, 2)
     place = Committed(2**63 - 1, 3, "a note")
     assert znodes.decode_broker(PATH, znodes.encode_broker(broker), "7") == broker
     assert znodes.decode_topic(PATH, znodes.encode_topic(partitions, settings)) == StoredTopic(
-        ((1, 2), (2, 3)), settings
+        ((1, 2), (2, 3), (1, 3)), settings
     )
     assert [znodes.decode_state(PATH, znodes.encode_state(partition)) for partition in partitions] == list(partitions)
     assert znodes.decode_committed(PATH, znodes.encode_committed(place)) == place
@@ -81,7 +81,7 @@ def test_what_is_no_object_of_the_known_version_is_refused_with_its_path(data: b
         ({"leader_epoch": -1}, "leader_epoch must be"),
         ({"leader_epoch": 2**31}, "leader_epoch must be"),
         ({"leader_epoch": None}, "leader_epoch must be"),
-        ({"isr": []}, "isr must list"),
+        ({"isr": []}, "leader must be one of isr"),
         ({"isr": [2, 4]}, "isr must be some of the replicas"),
         ({"isr": [3, 2]}, "in their order"),
         ({"isr": [2, 2]}, "once"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from coordinators.dsbs import topics
-from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
-from coordinators.dsbs.messages import Kept
+from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Hear, Leave, Received
+from coordinators.dsbs.messages import Here, Kept
 from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.rows import Status
 from coordinators.dsbs.settings import Settings
 from coordinators.dsbs.simulated import Cluster, Node, address
-from coordinators.dsbs.topics import own_epoch
+from coordinators.dsbs.tables import Table
+from coordinators.dsbs.topics import own_epoch, topic_seen
 from coordinators.errors import NotEnoughBrokers, TopicExists, Unavailable
 from coordinators.model import DEFAULT_SETTINGS, Committed, Partition, TopicPartition
 from coordinators.placement import group_succession, place
@@ -115,8 +116,7 @@ def test_a_dead_broker_is_known_to_be_dead_within_heartbeat_timeout_and_suspicio
 
 def test_the_first_live_in_sync_replica_in_placement_order_inherits_at_a_higher_epoch() -> None:
     cluster = agreed(3)
-    created(cluster, 1, "orders", partitions=1)
-    first, second, third = partition(cluster, 1).replicas
+    first, second, third = _all_in_sync(cluster)
     cluster.crash(first)
     cluster.run(DEAD_WITHIN_MS + 100)
     after = partition(cluster, third)
@@ -160,8 +160,7 @@ def test_a_false_death_is_refuted_with_a_higher_incarnation() -> None:
 
 def test_a_broker_that_leaves_is_inherited_from_at_once() -> None:
     cluster = agreed(3)
-    created(cluster, 1, "orders", partitions=1)
-    first, second, third = partition(cluster, 1).replicas
+    first, second, third = _all_in_sync(cluster)
     token = cluster.token()
     cluster.do(first, Leave(token))
     cluster.run(50)
@@ -180,10 +179,87 @@ def test_a_broker_that_returns_empty_erases_nothing() -> None:
     assert machine(cluster, 2).table.topics == before
 
 
-def test_a_broker_that_returns_with_an_old_table_does_not_lead_by_it() -> None:
+@pytest.mark.parametrize("seed", range(8))
+def test_a_leader_that_lost_its_disk_leads_nothing_that_it_held_however_soon_it_is_back(seed: int) -> None:
+    cluster = agreed(3, seed)
+    created(cluster, 1, "orders", partitions=3)
+    leader = partition(cluster, 1).leader
+    for pause_ms in (0, DEAD_WITHIN_MS + 100):
+        cluster.crash(leader, wiped=pause_ms == 0)
+        cluster.run(pause_ms)
+        cluster.start(leader)
+        assert cluster.run_until(cluster.agreed, 5000)
+        for number in cluster.nodes:
+            found = partition(cluster, number)
+            assert (found.leader, found.in_sync) == (-1, ())
+    assert sorted(at.leader for at in _orders(cluster)) == sorted({-1, 1, 2, 3} - {leader})
+
+
+def test_a_broker_that_is_ended_while_it_joins_for_the_first_time_is_new_once_more() -> None:
     cluster = agreed(3)
     created(cluster, 1, "orders", partitions=1)
-    first, second, third = partition(cluster, 1).replicas
+    leader = partition(cluster, 1).leader
+    cluster.crash(leader, wiped=True)
+    cluster.start(leader)
+    cluster.run(10)
+    assert machine(cluster, leader).phase is Phase.JOINING
+    cluster.crash(leader)
+    cluster.start(leader)
+    assert cluster.run_until(cluster.agreed, 5000)
+    assert partition(cluster, leader).leader == -1
+
+
+def test_a_new_broker_leads_what_is_made_from_then_on() -> None:
+    cluster = agreed(3)
+    cluster.crash(2, wiped=True)
+    cluster.start(2)
+    assert cluster.run_until(cluster.agreed, 5000)
+    created(cluster, 1, "orders", partitions=3)
+    assert {at.leader for at in _orders(cluster)} == {1, 2, 3}
+
+
+def test_who_was_away_is_sure_when_a_peer_has_its_tables_and_not_by_what_was_said_before() -> None:
+    cluster = agreed(3)
+    created(cluster, 1, "orders", partitions=1)
+    sleeper = machine(cluster, 3)
+    stale = forged(cluster, 1, Here(sleeper.table.hash))
+    cluster.split([[1, 2], [3]])
+    token = cluster.token()
+    cluster.do(1, DeleteTopic(token, "orders"))
+    cluster.run(10)
+    heard: list[int] = []
+    cluster.observe = lambda node: heard.append(cluster.now_ms) if node.heard else None
+    cluster.do(3, Hear())
+    cluster.do(3, Received(stale))
+    assert not heard, "its tables were the same before it asked"
+    assert "orders" in live_topics(sleeper.table)
+    cluster.heal()
+    assert cluster.run_until(lambda: bool(heard), 5000)
+    assert "orders" not in live_topics(sleeper.table)
+
+
+def test_who_was_away_and_has_nobody_left_to_hear_serves() -> None:
+    cluster = agreed(3)
+    cluster.crash(1)
+    cluster.crash(2)
+    cluster.do(3, Hear())
+    assert not cluster.nodes[3].heard, "they may live"
+    assert cluster.run_until(lambda: cluster.nodes[3].heard > 0, DEAD_WITHIN_MS + 500)
+
+
+def _orders(cluster: Cluster) -> tuple[Partition, ...]:
+    topic = topic_seen(machine(cluster, 1).table, "orders")
+    assert topic is not None
+    return topic.partitions
+
+
+def live_topics(table: Table) -> set[str]:
+    return {name for name, row in table.topics.items() if not row.deleted}
+
+
+def test_a_broker_that_returns_with_an_old_table_does_not_lead_by_it() -> None:
+    cluster = agreed(3)
+    first, second, third = _all_in_sync(cluster)
     cluster.crash(first)
     cluster.run(DEAD_WITHIN_MS + 100)
     cluster.do(second, ChangeInSync(AT, frozenset({second}), partition(cluster, second).epoch))
@@ -246,6 +322,15 @@ def test_a_broker_does_not_wait_for_one_that_left_where_others_say_so_too() -> N
     cluster.start(1)
     cluster.run(100)
     assert machine(cluster, 1).phase is Phase.MEMBER
+
+
+def _all_in_sync(cluster: Cluster) -> tuple[int, ...]:
+    """The replicas of orders-0, all of which hold what the leader does."""
+    created(cluster, 1, "orders", partitions=1)
+    at = partition(cluster, 1)
+    cluster.do(at.leader, ChangeInSync(AT, frozenset(at.replicas), at.epoch))
+    cluster.run(100)
+    return at.replicas
 
 
 def _stop_all(cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from brokers.log.files import OS_FILES, Files
 from brokers.metrics import Metrics
 from brokers.store import Store
 from brokers.topics import TopicAdmin
+from coordinators.api import Standing
 from coordinators.config import CoordinatorSetup
 from coordinators.errors import CoordinationError
 from coordinators.model import Broker, Partition, TopicPartition, TopicSettings
@@ -35,6 +37,16 @@ class HeldBack(StaticCoordinator):
         super().__init__(setup)
         self.asked: list[tuple[TopicPartition, asyncio.Future[Partition]]] = []
         self.knows = False
+        self.tenure = 0
+        self.lease = inf
+
+    @property
+    def lease_ends(self) -> float:
+        return self.lease
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.tenure, 0)
 
     def _known_leader(self, at: TopicPartition) -> Partition | None:  # type: ignore[override] # as the contract allows
         return super()._known_leader(at) if self.knows else None

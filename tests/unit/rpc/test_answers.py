@@ -9,7 +9,7 @@ import pytest
 from brokers.log import errors as log
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import ITEMS_MAX, REFUSALS, error_of, record_of, settings_of, to_send
-from brokers.store import NotLeader
+from brokers.store import NotLeader, TooFewInSync
 from brokers.wire import batch
 from brokers.wire.batch import Record
 from coordinators import errors as coordination
@@ -38,6 +38,7 @@ from coordinators.model import TopicSettings
         (log.LogChangeUncertain("x"), pb.STORAGE_FAILED, False),
         (log.LogSyncFailed("x"), pb.STORAGE_FAILED, False),
         (JournalFailed("x"), pb.STORAGE_FAILED, True),
+        (TooFewInSync("x"), pb.NOT_ENOUGH_REPLICAS, True),
     ],
 )
 def test_an_error_has_its_code_and_says_whether_it_is_certain(
@@ -49,7 +50,8 @@ def test_an_error_has_its_code_and_says_whether_it_is_certain(
 
 
 def test_every_code_is_some_errors() -> None:
-    every = [*_below(CoordinationError), *_below(log.LogError), *_below(batch.BatchError), NotLeader, JournalFailed]
+    below = [*_below(CoordinationError), *_below(log.LogError), *_below(batch.BatchError)]
+    every = [*below, NotLeader, TooFewInSync, JournalFailed]
     codes = {error_of(Exception.__new__(kind)).code for kind in every}
     assert codes == set(pb.ErrorCode.values()) - {pb.OK}
 
@@ -103,11 +105,11 @@ def test_records_and_their_headers_have_a_bound_together(headers: int) -> None:
 
 def test_settings_that_are_not_given_are_the_brokers_own() -> None:
     assert settings_of(pb.TopicSettings()) == TopicSettings()
-    given = pb.TopicSettings(fetch_records_max=5, retention_bytes=1000, retention_ms=0)
-    assert settings_of(given) == TopicSettings(5, 1000, 0)
+    given = pb.TopicSettings(fetch_records_max=5, retention_bytes=1000, retention_ms=0, min_insync_replicas=2)
+    assert settings_of(given) == TopicSettings(5, 1000, 0, 2)
 
 
-@pytest.mark.parametrize("name", ["fetch_records_max", "retention_bytes", "retention_ms"])
+@pytest.mark.parametrize("name", ["fetch_records_max", "retention_bytes", "retention_ms", "min_insync_replicas"])
 def test_settings_below_zero_are_refused_by_name(name: str) -> None:
     settings = pb.TopicSettings()
     setattr(settings, name, -1)

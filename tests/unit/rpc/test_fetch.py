@@ -28,7 +28,7 @@ from brokers.wire.batch import (
     unpacked,
 )
 from brokers.wire.compression import Codec, compress
-from coordinators.api import Coordinator
+from coordinators.api import FOR_EVER, Coordinator, Standing
 from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
 from tests.unit.wire.nonsense import empty_records, record, signed
 
@@ -43,9 +43,16 @@ class Here:
     """A coordinator for whom this broker leads everything."""
 
     me = Broker(1, "127.0.0.1", 1, 2)
+    standing = FOR_EVER
 
     def leader(self, at: TopicPartition) -> Partition:
         return PARTITION
+
+    def known_leader(self, at: TopicPartition) -> Partition:
+        return PARTITION
+
+    def confirmed(self, at: TopicPartition, found: Partition, standing: Standing) -> Partition:
+        return found
 
 
 class Stored:

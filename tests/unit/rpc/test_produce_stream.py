@@ -12,7 +12,7 @@ from brokers.metrics import Metrics
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.data import PIPELINED_MAX, TURN_RECORDS_MAX, DataService
 from brokers.store import Store
-from coordinators.api import Coordinator
+from coordinators.api import FOR_EVER, Coordinator, Standing
 from coordinators.errors import OutcomeUnknown, Unavailable, UnknownTopic
 from coordinators.model import Broker, Partition, TopicPartition
 
@@ -24,6 +24,13 @@ class Lookups:
     """A coordinator that is asked who leads, and answers when the test says so."""
 
     me = Broker(1, "127.0.0.1", 1, 2)
+    standing = FOR_EVER
+
+    def confirmed(self, at: TopicPartition, found: Partition, standing: Standing) -> Partition:
+        return found
+
+    def serves(self) -> bool:
+        return True
 
     def __init__(self) -> None:
         self.asked: list[asyncio.Future[Partition]] = []
