@@ -22,6 +22,7 @@ from brokers.log.errors import LogDiskFailed, LogError
 from brokers.log.files import OS_FILES, read_file, replace_file
 from brokers.log.flush import GroupCommit
 from brokers.log.log import Log
+from brokers.log.notices import Notices
 from brokers.log.segment import OpenSegments
 from coordinators.model import TopicPartition
 
@@ -127,12 +128,18 @@ class Store:
     """
 
     def __init__(
-        self, folder: Path, config: LogConfig, me: int, newest: Callable[[], ClusterView] | None = None
+        self,
+        folder: Path,
+        config: LogConfig,
+        me: int,
+        newest: Callable[[], ClusterView] | None = None,
+        notices: Notices | None = None,
     ) -> None:
         self._folder, self._former = folder / TOPICS_FOLDER, folder / FORMER_FOLDER
         self._config = config
         self._me = me
         self._open_segments = OpenSegments()
+        self._notices = notices or Notices()
         self._held: dict[tuple[str, int], HeldPartition] = {}
         self._newest = newest
         self._followed: ClusterView | None = None
@@ -181,7 +188,7 @@ class Store:
             config = replace(config, retention_ms=settings.retention_ms)
         folder = self._folder / f"{at.topic}-{at.partition}"
         self._set_former_life_aside(folder, topic.life)
-        log = Log.open(folder, config, now_ms=_now_ms(), open_segments=self._open_segments)
+        log = Log.open(folder, config, now_ms=_now_ms(), open_segments=self._open_segments, notices=self._notices)
         with suppress(OSError):  # a disk that refuses changes: then it is tried again at the next start
             if read_file(OS_FILES, folder / LIFE_FILE) is None:
                 replace_file(OS_FILES, folder / LIFE_FILE, topic.life.encode(), durable=config.durable)

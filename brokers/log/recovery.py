@@ -219,9 +219,10 @@ class Recovery:
 
     def _survey(self, segment: Segment, next_base: int | None) -> Surveyed:
         self._scanned_bytes += segment.size
-        end_max = OFFSET_MAX if next_base is None else next_base
+        interval_bytes = self.config.index_interval_bytes
+        end_max, known_end = (OFFSET_MAX, self.promised_offset) if next_base is None else (next_base, next_base)
         extent = Extent(segment.base_offset, end_max, segment.size, NO_TIMESTAMP)
-        return survey(self.files, segment.handle, extent, self.config.index_interval_bytes, self.epoch_span)
+        return survey(self.files, segment.handle, extent, interval_bytes, self.epoch_span, known_end)
 
     def _holds_anything(self, segment: Segment, found: Surveyed) -> bool:
         """Whether a good batch is in it, or offsets that were promised belong there."""

@@ -4,9 +4,10 @@ A write that was torn by a crash has nothing good behind it; damage in the middl
 decides whether a log ends there. So what follows is looked for: first where the broken batch's own length says that the
 next one begins, then at every byte, since the length may be what is broken.
 
-Payloads may hold whole batches themselves. One is not taken for the log's own unless its offsets and its epoch fit, and
-what stands behind it goes on from it; where the broken bytes look like a batch whose end was never written, only if the
-batches from it on lead to the very end of the file.
+A batch's CRC vouches for its content and not for its offset, and a payload may hold whole batches itself. So a batch is
+taken for the log's own only if something beside it says the same of its offset: the number of records of the broken
+one, the batch behind it, or the offset at which the file is known to end. Where the broken bytes look like a batch
+whose end was never written, only the first of these counts.
 """
 
 from __future__ import annotations
@@ -31,33 +32,45 @@ _OFFSET: Final = struct.Struct(">q")
 
 
 def next_good(
-    files: Files, handle: int, begin: tuple[int, int], limit: tuple[int, int], epoch_span: EpochSpan
+    files: Files,
+    handle: int,
+    begin: tuple[int, int],
+    limit: tuple[int, int],
+    known_end: int,
+    epoch_span: EpochSpan,
 ) -> tuple[int, int] | None:
     """(position, offset) of the next good batch behind `begin`, where none is; None when there is none before `limit`.
 
-    `limit` is the file's size and the offset that no batch goes beyond.
+    `limit` is the file's size and the offset that no batch goes beyond; `known_end` is an offset at which the file may
+    end, for all that is known.
     """
     position, offset = begin
     end, offset_max = limit
     broken = _header_at(files, handle, position, end)
     if broken is None:
         return None
+    counted = {offset + broken.records_count, offset + broken.last_offset_delta + 1}
+    torn = _looks_torn(broken, offset, end - position)
 
-    def fits(at: int) -> BatchHeader | None:
+    def accepted(at: int) -> int | None:
+        """The offset of a good batch here that is the log's own."""
         header = good_at(files, handle, at, end)
         if header is None or not offset < header.base_offset <= offset_max - header.records_count:
             return None
-        return header if epoch_span(header.base_offset, header.leader_epoch)[0] == header.leader_epoch else None
+        behind, next_offset = at + header.size, header.base_offset + header.records_count
+        if behind == end:
+            confirmed = header.base_offset in counted or (next_offset == known_end and not torn)
+        else:
+            goes_on = files.pread(handle, _OFFSET.size, behind) == _OFFSET.pack(next_offset)
+            confirmed = header.base_offset in counted or (goes_on and not torn)
+        fits = confirmed and epoch_span(header.base_offset, header.leader_epoch)[0] == header.leader_epoch
+        return header.base_offset if fits else None
 
-    if broken.length >= LENGTH_MIN and (following := fits(position + broken.size)) is not None:
-        return position + broken.size, following.base_offset
-    torn = _looks_torn(broken, offset, end - position)
+    if broken.length >= LENGTH_MIN and (found := accepted(position + broken.size)) is not None:
+        return position + broken.size, found
     for at in _candidates(files, handle, position + 1, end, (offset, offset_max)):
-        header = good_at(files, handle, at, end)
-        if header is None or not (_leads_to(files, handle, at, end) if torn else _goes_on(files, handle, at, end)):
-            continue
-        if fits(at) is not None:
-            return at, header.base_offset
+        if (found := accepted(at)) is not None:
+            return at, found
     return None
 
 
@@ -85,27 +98,6 @@ def _is_sound(header: BatchHeader) -> bool:
 def _looks_torn(header: BatchHeader, offset: int, bytes_left: int) -> bool:
     """Whether this is how a batch begins whose end was never written."""
     return _is_sound(header) and header.base_offset == offset and header.size > bytes_left
-
-
-def _goes_on(files: Files, handle: int, position: int, end: int) -> bool:
-    """Whether behind the good batch here is the file's end or the offset that comes next."""
-    header = _header_at(files, handle, position, end)
-    assert header is not None, "it was good"
-    behind = position + header.size
-    expected = _OFFSET.pack(header.base_offset + header.records_count)
-    found = files.pread(handle, min(len(expected), end - behind), behind)
-    return expected.startswith(found)
-
-
-def _leads_to(files: Files, handle: int, position: int, end: int) -> bool:
-    """Whether good batches lead from here to the file's end."""
-    expected: int | None = None
-    while position < end:
-        header = good_at(files, handle, position, end)
-        if header is None or expected not in {None, header.base_offset}:
-            return False
-        position, expected = position + header.size, header.base_offset + header.records_count
-    return True
 
 
 def _candidates(files: Files, handle: int, begin: int, end: int, offsets: tuple[int, int]) -> Iterator[int]:

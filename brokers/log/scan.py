@@ -88,11 +88,14 @@ class Surveyed:
     holes: tuple[Hole, ...]
 
 
-def survey(files: Files, handle: int, extent: Extent, interval_bytes: int, epoch_span: EpochSpan) -> Surveyed:
+def survey(
+    files: Files, handle: int, extent: Extent, interval_bytes: int, epoch_span: EpochSpan, known_end: int
+) -> Surveyed:
     """All good batches of a segment, those behind damage as well.
 
-    `extent` gives the segment's base offset, the offset that none of its batches goes beyond, and the file's size. Each
-    hole is followed by an entry of the index, so that only the damaged batches themselves cannot be found.
+    `extent` gives the segment's base offset, the offset that none of its batches goes beyond, and the file's size;
+    `known_end` is where it may end, for all that is known. Each hole is followed by an entry of the index, so that only
+    the damaged batches themselves cannot be found.
     """
     index, holes = Index(interval_bytes), []
     idempotent = False
@@ -107,7 +110,7 @@ def survey(files: Files, handle: int, extent: Extent, interval_bytes: int, epoch
             timestamp_max = max(timestamp_max, header.max_timestamp)
             idempotent |= header.producer_id != NO_PRODUCER
             offset, end = offset + header.records_count, position + header.length + LENGTH_END
-        place = next_good(files, handle, (end, offset), (extent.size, extent.end_offset), epoch_span)
+        place = next_good(files, handle, (end, offset), (extent.size, extent.end_offset), known_end, epoch_span)
         if place is not None:
             if not len(index):
                 index.add(offset, 0, timestamp_max)
