@@ -37,6 +37,11 @@ class Extent:
     size: int
     timestamp_max: int
 
+    @property
+    def span(self) -> tuple[int, int, int]:
+        """Offsets and bytes alone."""
+        return self.base_offset, self.end_offset, self.size
+
 
 class Index:
     """The entries of one segment, growing at its end."""

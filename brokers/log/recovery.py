@@ -174,13 +174,10 @@ class Recovery:
         return segment
 
     def _take_sealed_in_doubt(self, segment: Segment, next_base: int) -> None:
-        """Believe the index; make it again when it is not one of this segment."""
+        """Believe the index; make it again when it is not one of this segment, whole."""
         loaded = load_index(self.files, segment.index_path, self.config.index_interval_bytes)
-        if (
-            loaded is not None
-            and loaded[0].is_in_order(loaded[1])
-            and loaded[1].base_offset == segment.base_offset <= loaded[1].end_offset <= next_base
-        ):
+        whole = (segment.base_offset, next_base, segment.size)
+        if loaded is not None and loaded[1].span == whole and loaded[0].is_in_order(loaded[1]):
             self._doubt(segment, *loaded)
             return
         self._indexes_rebuilt += 1
@@ -189,14 +186,13 @@ class Recovery:
 
     def _take_closed_in_order(self, segment: Segment) -> bool:
         """Believe the last segment if the log was closed in order and its index and its size say the same."""
+        if self._clean_end is None or not segment.size:
+            return False
         loaded = load_index(self.files, segment.index_path, self.config.index_interval_bytes)
-        if self._clean_end is None or loaded is None or not loaded[1].size:
+        whole = (segment.base_offset, self._clean_end, segment.size)
+        if loaded is None or loaded[1].span != whole or not loaded[0].is_in_order(loaded[1]):
             return False
-        index, extent = loaded
-        believed = (extent.base_offset, extent.end_offset) == (segment.base_offset, self._clean_end)
-        if not believed or segment.size < extent.size or not index.is_in_order(extent):
-            return False
-        self._doubt(segment, index, extent)
+        self._doubt(segment, *loaded)
         return True
 
     def _doubt(self, segment: Segment, index: Index, extent: Extent) -> None:
