@@ -27,7 +27,7 @@ from brokers.log.files import (
     short_write,
     sync_directory,
 )
-from brokers.log.notices import Notices
+from brokers.notices import Notices
 from coordinators.errors import JournalFailed
 
 if TYPE_CHECKING:

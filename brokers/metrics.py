@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from brokers.log.notices import Notices
+from brokers.notices import Notices
 
 
 @dataclass(slots=True)

@@ -22,8 +22,8 @@ from brokers.log.errors import LogDiskFailed, LogError
 from brokers.log.files import OS_FILES, read_file, replace_file
 from brokers.log.flush import GroupCommit
 from brokers.log.log import Log
-from brokers.log.notices import Notices
 from brokers.log.segment import OpenSegments
+from brokers.notices import Notices
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:

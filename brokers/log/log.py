@@ -30,7 +30,6 @@ from brokers.log.errors import (
 )
 from brokers.log.files import OS_FILES, Files, is_passing, is_read_only, is_shortage, replace_file, short_write
 from brokers.log.flush import Flush, flush_handles
-from brokers.log.notices import Notices
 from brokers.log.producers import Producer
 from brokers.log.reading import Reader
 from brokers.log.recovery import Recovery
@@ -39,6 +38,7 @@ from brokers.log.retention import count_over
 from brokers.log.segment import OpenSegments, Segment, new_segment
 from brokers.log.snapshots import prune_snapshots, restore_producers, save_producers
 from brokers.log.stretch import Stretch
+from brokers.notices import Notices
 from brokers.wire.batch import LENGTH_END, NO_PRODUCER, PLACE, BatchHeader
 from brokers.wire.rows import Row
 
@@ -424,7 +424,9 @@ class Log:
                 self._epochs.drop_before(self.start_offset)
                 prune_snapshots(self._files, self._directory, range(self.start_offset, self.end_offset + 1))
         except OSError as error:
-            raise LogDiskFailed(f"cannot remove a segment of {self._directory}: {error}") from error
+            line = f"{self._directory}: cannot remove a segment: {error}"
+            self._notices.tell_once(line, removals_failed=1)
+            raise LogDiskFailed(line) from error
         return count
 
     # Ending

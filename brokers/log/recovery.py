@@ -25,12 +25,12 @@ from brokers.log.doubt import Doubt
 from brokers.log.epochs import OFFSET_MAX, Epochs
 from brokers.log.files import Files, is_read_only, is_shortage, read_file, sync_directory
 from brokers.log.index import NO_TIMESTAMP, Extent, Index
-from brokers.log.notices import Notices
 from brokers.log.report import Cut, Damage, RecoveryReport, tell_damage
 from brokers.log.scan import Hole, Surveyed, survey
 from brokers.log.segment import Segment, load_index
 from brokers.log.synced import SYNCED_NAME, SyncedRecord
 from brokers.log.tails import copy_aside, is_worthless, unused_path
+from brokers.notices import Notices
 
 _SEGMENT_NAME: Final = re.compile(r"(\d{20})\.log")
 _COMPANION_NAME: Final = re.compile(r"(\d{20})\.(index|producers)|.+\.new")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from brokers.log.notices import Notices
+    from brokers.notices import Notices
 
 _LINES_MAX: Final = 20  # of one kind, for one log
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.journal import RECORD_BYTES_MAX, FileJournal
-from brokers.log.notices import Notices
+from brokers.notices import Notices
 from coordinators.errors import JournalFailed
 from tests.unit.log.faulty_files import Death, FaultyFiles
 
