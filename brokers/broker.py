@@ -45,6 +45,7 @@ class BrokerProcess:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
+        self._metrics = Metrics()
         self._closing = AsyncExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loss: CoordinationError | None = None
@@ -58,7 +59,7 @@ class BrokerProcess:
             raise
 
     async def _start(self) -> None:
-        config, metrics = self._config, Metrics()
+        config, metrics = self._config, self._metrics
         await check_host(config.me.host)
         self._closing.callback(os.close, locked(config.data_dir))
         owned(config.data_dir, config.me.id)
@@ -68,7 +69,7 @@ class BrokerProcess:
         setup = CoordinatorSetup(config.me, config.brokers, self._journal, config.coordinator_options, peers)
         coordinator = create(config.coordinator, setup)
         self._closing.push_async_callback(coordinator.stop)
-        store = Store(config.data_dir, config.log, config.me.id, coordinator.view)
+        store = Store(config.data_dir, config.log, config.me.id, coordinator.view, notices=metrics.notices)
         self._closing.push_async_callback(store.close)
         topics = TopicAdmin(coordinator, store, config.limits.partitions_max)
         rpc = RpcServer(
@@ -97,7 +98,8 @@ class BrokerProcess:
 
     def _journal(self, name: str) -> Journal:
         durable = self._config.log.fsync is FsyncPolicy.ALWAYS
-        journal = FileJournal(self._config.data_dir / "journals" / f"{name}.journal", durable=durable)
+        path = self._config.data_dir / "journals" / f"{name}.journal"
+        journal = FileJournal(path, durable=durable, notices=self._metrics.notices)
         self._closing.callback(journal.close)
         return journal
 

@@ -82,7 +82,7 @@ def owned(folder: Path, broker: int, files: Files = OS_FILES) -> None:
 def _owner(content: bytes) -> int | None:
     try:
         owner = json.loads(content)["broker"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return owner if type(owner) is int else None
 

@@ -1,20 +1,33 @@
 """A durable list of records in one file: what a broker lends its coordinator for topics, offsets and tables.
 
 Each record is its length and CRC-32C, then its bytes. A crash can tear only the last one; reading stops there, and the
-next start cuts it off, so that nothing is ever appended behind something that cannot be read. A record that is broken
-with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused. Where the next
-one begins cannot be asked of the broken one, whose length may be what is broken: it is looked for at every byte.
+next start cuts it off and says so, so that nothing is ever appended behind something that cannot be read. A last record
+that is broken and as long as it says may have been torn or damaged: it is cut off too, and kept in a file. A record
+that is broken with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused.
+Where the next one begins cannot be asked of the broken one, whose length may be what is broken: it is looked for at
+every byte.
 """
 
 from __future__ import annotations
 
 import re
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
-from brokers.log.files import OS_FILES, Files, is_read_only, read_file, replace_file, sync_directory
+from brokers.log.files import (
+    OS_FILES,
+    Files,
+    is_passing,
+    is_read_only,
+    read_file,
+    replace_file,
+    short_write,
+    sync_directory,
+)
+from brokers.notices import Notices
 from coordinators.errors import JournalFailed
 
 if TYPE_CHECKING:
@@ -35,10 +48,11 @@ class FileJournal:
     system it can be read, and takes no records.
     """
 
-    def __init__(self, path: Path, *, durable: bool, files: Files = OS_FILES) -> None:
+    def __init__(self, path: Path, *, durable: bool, files: Files = OS_FILES, notices: Notices | None = None) -> None:
         self._path = path
         self._durable = durable
         self._files = files
+        self._notices = notices or Notices()
         self._refusal: str | None = None
         files.make_directory(path.parent)
         self._records = self._recovered()
@@ -55,10 +69,24 @@ class FileJournal:
         self._handle = self._opened()
         if self._handle is not None:
             if end < len(content):
-                self._files.truncate(self._handle, end)
+                self._cut(content, end, self._handle)
             if self._durable:
                 sync_directory(self._files, self._path.parent)
         return records
+
+    def _cut(self, content: bytes, end: int, handle: int) -> None:
+        """Cut off what is behind the last whole record. OSError, and the file is as it was."""
+        tail = content[end:]
+        kept = "the beginning of one"
+        if not tail.strip(b"\0"):
+            kept = "zeros"
+        elif _is_as_long_as_it_says(tail):
+            aside = self._path.with_name(f"{self._path.name}.{end}.cut")
+            replace_file(self._files, aside, tail, durable=self._durable)
+            kept = f"kept in {aside.name}; a change that was made last may be missing"
+        self._files.truncate(handle, end)
+        line = f"{self._path}: {len(tail)} bytes behind the last whole record were cut off ({kept})"
+        self._notices.tell(line, journal_cut_bytes=len(tail))
 
     def _opened(self) -> int | None:
         """The handle for appending; None on a read-only file system, where a torn tail stays and nobody appends."""
@@ -77,43 +105,72 @@ class FileJournal:
 
     def append(self, record: bytes) -> None:
         """Raises `JournalFailed` with the reason; the file is then as it was before."""
-        if self._refusal is not None or self._handle is None:
-            raise JournalFailed(self._refusal)
+        handle = self._ready()
         framed = _framed(record)
         try:
-            written = self._files.writev(self._handle, [framed])
+            written = self._files.writev(handle, [framed])
             if written != len(framed):
-                raise OSError(f"short write: {written} of {len(framed)} bytes")
-            if self._durable:
-                self._files.fdatasync(self._handle)
+                raise short_write(written, len(framed), self._path)
         except OSError as error:
-            self._refusal = f"cannot write {self._path.name}: {error}"
-            self._undo(self._handle)
-            raise JournalFailed(self._refusal) from error
+            raise self._failed("write", error, self._undo(handle), lasting=not is_passing(error)) from error
+        try:
+            if self._durable:
+                self._files.fdatasync(handle)
+        except OSError as error:  # never tried again: the lost pages may count as clean
+            raise self._failed("write", error, self._undo(handle), lasting=True) from error
         self._size += len(framed)
 
-    def _undo(self, handle: int) -> None:
+    def _ready(self) -> int:
+        """The handle for appending. Raises `JournalFailed`."""
+        if self._refusal is not None:
+            raise JournalFailed(self._refusal)
+        if self._handle is None:  # it was given up by a rewrite that failed
+            try:
+                self._handle = self._files.open_append(self._path)
+                self._size = self._files.size(self._handle)
+            except OSError as error:
+                raise self._failed("write", error, lasting=not is_passing(error)) from error
+        return self._handle
+
+    def _failed(self, what: str, error: OSError, undoing: str = "", *, lasting: bool) -> JournalFailed:
+        """The error to be raised. A lack of space, handles or memory passes, and the next record is tried."""
+        reason = f"cannot {what} {self._path.name}: {error}{undoing}"
+        if lasting or undoing:
+            self._refusal = reason
+        if self._refusal is not None and not is_read_only(error):  # the process has said that of its folder
+            self._notices.tell_once(f"{self._path}: {reason}", journals_closed_for_writing=1)
+        else:
+            self._notices.count(journal_records_refused=1)
+        return JournalFailed(reason)
+
+    def _undo(self, handle: int) -> str:
+        """Cut back what was written of a record; what went wrong, if that did."""
         try:
             self._files.truncate(handle, self._size)
         except OSError as error:  # the torn record's CRC keeps it from being read; nothing is appended behind it
-            self._refusal = f"{self._refusal}; nor can it be cut back: {error}"
+            return f"; nor can it be cut back: {error}"
+        return ""
 
     def replace(self, records: Iterable[bytes]) -> None:
         """Put `records` in the place of all that is there, in one step. If it raises `JournalFailed`, those stay."""
         content = b"".join(map(_framed, records))
         try:
             replace_file(self._files, self._path, content, durable=self._durable)
-            old, self._handle = self._handle, self._files.open_append(self._path)
-            if old is not None:
-                self._files.close(old)
         except OSError as error:
-            self._refusal = f"cannot rewrite {self._path.name}: {error}"
-            raise JournalFailed(self._refusal) from error
-        self._size = len(content)
+            self._give_up_handle()
+            raise self._failed("rewrite", error, lasting=not is_passing(error)) from error
+        self._give_up_handle()
+        with suppress(JournalFailed):  # the records are in it; the next append says why it takes no more
+            self._ready()
+
+    def _give_up_handle(self) -> None:
+        """The name may stand for another file by now."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            self._files.close(handle)
 
     def close(self) -> None:
-        if self._handle is not None:
-            self._files.close(self._handle)
+        self._give_up_handle()
 
 
 def _framed(record: bytes) -> bytes:
@@ -139,6 +196,14 @@ def _next_record(content: bytes, position: int) -> bytes | None:
     if not 1 <= length <= RECORD_BYTES_MAX or end > len(content) or crc32c(memoryview(content)[begin:end]) != crc:
         return None
     return content[begin:end]
+
+
+def _is_as_long_as_it_says(tail: bytes) -> bool:
+    """Whether a last record that is not good is all there, zeros in place of its end not counted."""
+    if len(tail) < _HEAD.size:
+        return False
+    length, _ = _HEAD.unpack_from(tail)
+    return bool(length < 1 or length > RECORD_BYTES_MAX or _HEAD.size + length <= len(tail.rstrip(b"\0")))
 
 
 def _is_damaged(content: bytes, end: int) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from brokers.notices import Notices
+
 
 @dataclass(slots=True)
 class OperationCount:
@@ -33,6 +35,7 @@ class Metrics:
     produce: OperationCount = field(default_factory=OperationCount)
     fetch: OperationCount = field(default_factory=OperationCount)
     kafka: KafkaCounts = field(default_factory=KafkaCounts)
+    notices: Notices = field(default_factory=Notices)
     refused: dict[str, int] = field(default_factory=dict)  # reason -> requests that were malformed or not allowed
 
     def refuse(self, reason: str) -> None:

@@ -27,6 +27,7 @@ from brokers.log.files import OS_FILES, Files, is_read_only
 from brokers.log.flush import GroupCommit
 from brokers.log.log import Log
 from brokers.log.segment import OpenSegments
+from brokers.notices import Notices
 from brokers.openings import AT_ONCE_MAX, Opening, Openings
 from coordinators.model import TopicPartition
 
@@ -155,6 +156,7 @@ class Store:
         me: int,
         newest: Callable[[], ClusterView] | None = None,
         files: Files = OS_FILES,
+        notices: Notices | None = None,
     ) -> None:
         self._folders = PartitionFolders(data_dir, durable=config.durable, files=files)
         self._config = config
@@ -164,6 +166,7 @@ class Store:
         self._threads = ThreadPoolExecutor(AT_ONCE_MAX + 2, "store")  # the others delete, and remove what was deleted
         self._openings = Openings(self._threads, self._open, self._opened, self._not_opened)
         self._open_segments = OpenSegments()
+        self._notices = notices or Notices()
         self._held: dict[tuple[str, int], HeldPartition] = {}
         self._topics: dict[str, Topic] = {}  # of this or another broker's partitions, as they were followed first
         self._followed: ClusterView | None = None
@@ -280,7 +283,7 @@ class Store:
             raise LogDiskFailed(f"cannot make {folder.parent}: {error}") from error
         partition = topic.partitions[opening.at.partition]
         epoch = partition.epoch if partition.leader == self._me else UNKNOWN_EPOCH
-        return Log.open(folder, config, now_ms=_now_ms(), files=self._files, leader_epoch=epoch)
+        return Log.open(folder, config, now_ms=_now_ms(), files=self._files, leader_epoch=epoch, notices=self._notices)
 
     def _opened(self, opening: Opening, log: Log) -> None:
         log.share(self._open_segments)

@@ -16,6 +16,7 @@ NO_LEADER: Final = -1
 TOPIC_NAME_MAX: Final = 249
 GROUP_NAME_MAX: Final = 255
 COMMIT_METADATA_MAX: Final = 4096
+EPOCH_MAX: Final = 2**31 - 1
 OFFSET_MAX: Final = 2**63 - 1
 PARTITIONS_MAX: Final = 10_000
 _NAME_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -128,6 +129,11 @@ class Creation:
 
     topic: Topic
     known_to: frozenset[int]
+
+
+def is_whole(found: object, least: int, most: int) -> bool:
+    """Whether what was read is a whole number within these bounds; true and false are none."""
+    return type(found) is int and least <= found <= most
 
 
 def topic_name_fault(name: str) -> str | None:

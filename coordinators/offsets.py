@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinators.compact_json import encoded
 from coordinators.errors import Unreadable
-from coordinators.model import Committed, TopicPartition
+from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed, TopicPartition, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,9 +34,15 @@ class OffsetTable:
     def _replay(self, record: bytes) -> None:
         try:
             group, topic, partition, offset, epoch, metadata = json.loads(record)
-            self._groups.setdefault(group, {})[TopicPartition(topic, partition)] = Committed(offset, epoch, metadata)
-        except (ValueError, TypeError) as error:
+            if not (isinstance(group, str) and isinstance(topic, str) and isinstance(metadata, str)):
+                raise TypeError("group, topic and metadata are text")
+            if not is_whole(partition, 0, PARTITIONS_MAX) or not is_whole(epoch, -1, EPOCH_MAX):
+                raise ValueError("partition and epoch are numbers")
+            if not is_whole(offset, 0, OFFSET_MAX):
+                raise ValueError("an offset is a number")
+        except (ValueError, TypeError, RecursionError) as error:
             raise Unreadable(f"journal offsets holds {record[:100]!r}, which is no commit: {error}") from error
+        self._groups.setdefault(group, {})[TopicPartition(topic, partition)] = Committed(offset, epoch, metadata)
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         for at, place in offsets.items():

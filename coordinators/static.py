@@ -10,11 +10,21 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinators.api import Coordinator
 from coordinators.errors import InvalidRequest, JournalFailed, TopicExists, Unreadable, Unsupported
-from coordinators.model import Creation, Partition, Topic, TopicPartition, TopicSettings
+from coordinators.model import (
+    OFFSET_MAX,
+    PARTITIONS_MAX,
+    Creation,
+    Partition,
+    Topic,
+    TopicPartition,
+    TopicSettings,
+    is_whole,
+    topic_name_fault,
+)
 from coordinators.offsets import OffsetTable
 from coordinators.placement import group_home, place
 
@@ -51,12 +61,10 @@ class StaticCoordinator(Coordinator):
 
     def _replay(self, record: bytes) -> None:
         try:
-            change = json.loads(record)
-            name, partitions, replicas = change["name"], change["partitions"], change["replication_factor"]
-            settings, life = TopicSettings(**change["settings"]), str(int(change.get("life", 1)))
-        except (ValueError, TypeError, KeyError) as error:
+            topic = _recorded(json.loads(record))
+            self._latest[topic.name] = self._placed(*topic)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise Unreadable(f"journal topics holds {record[:100]!r}, which is no topic: {error}") from error
-        self._latest[name] = self._placed(name, partitions, replicas, settings, life)
 
     async def stop(self) -> None:
         """Nobody was told of the start."""
@@ -110,6 +118,33 @@ class StaticCoordinator(Coordinator):
     def _placed(self, name: str, partitions: int, replication_factor: int, settings: TopicSettings, life: str) -> Topic:
         placed = place(name, partitions, replication_factor, self._brokers) if partitions else ()
         return Topic(name, placed, settings, life)
+
+
+class _Recorded(NamedTuple):
+    """A topic's line in the journal, read back."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    settings: TopicSettings
+    life: str
+
+
+def _recorded(change: dict[str, Any]) -> _Recorded:
+    """Raises ValueError, TypeError or KeyError for what `_record` does not make."""
+    name, partitions, replicas = change["name"], change["partitions"], change["replication_factor"]
+    if not isinstance(name, str) or topic_name_fault(name) is not None:
+        raise ValueError(f"its name is {name!r:.100}")
+    if not is_whole(partitions, 0, PARTITIONS_MAX) or not is_whole(replicas, 1 if partitions else 0, PARTITIONS_MAX):
+        raise ValueError("its partitions or replicas are not numbers that a topic has")
+    settings = TopicSettings(**change["settings"])
+    bounds = [bound for bound in (settings.retention_bytes, settings.retention_ms) if bound is not None]
+    if not all(is_whole(value, 0, OFFSET_MAX) for value in (settings.fetch_records_max, *bounds)):
+        raise ValueError("its settings are not numbers that a topic has")
+    life = int(change.get("life", 1))
+    if life < 0:
+        raise ValueError("its life is a negative number")
+    return _Recorded(name, partitions, replicas, settings, str(life))
 
 
 def _record(topic: Topic) -> bytes:

@@ -7,7 +7,9 @@ from brokers.log.errors import (
     LogClosed,
     LogDiskFailed,
     LogError,
+    LogNotSynced,
     LogOffsetOutOfRange,
+    LogRefusesForNow,
     LogRefusesWrites,
     LogSyncFailed,
     LogUnreadable,
@@ -17,11 +19,13 @@ from brokers.log.errors import (
 )
 from brokers.log.flush import Flush, GroupCommit
 from brokers.log.log import Batch, Log
-from brokers.log.recovery import RecoveryReport
+from brokers.log.report import Damage, RecoveryReport
 from brokers.log.segment import OpenSegments
+from brokers.notices import Notices
 
 __all__ = [
     "Batch",
+    "Damage",
     "Flush",
     "FsyncPolicy",
     "GroupCommit",
@@ -32,10 +36,13 @@ __all__ = [
     "LogConfig",
     "LogDiskFailed",
     "LogError",
+    "LogNotSynced",
     "LogOffsetOutOfRange",
+    "LogRefusesForNow",
     "LogRefusesWrites",
     "LogSyncFailed",
     "LogUnreadable",
+    "Notices",
     "OpenSegments",
     "ProducerFenced",
     "RecoveryReport",

@@ -3,14 +3,18 @@
 A start that read every byte would cost seconds for gigabytes that nobody asks for. So a segment that was closed in
 order is taken as it is, and each interval of its index is proven once, just before its first byte is served: same
 batches, same offsets, same epochs, every CRC. An interval that fails is damaged from its first bad batch to the next
-entry of the index, and says so to every reader that comes there; what lies around it is served.
+entry of the index, and says so to every reader that comes there; what lies around it is served. A segment that was
+scanned and is damaged is known from the start: all its intervals are proven but those with holes.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from brokers.log.errors import LogDiskFailed, LogUnreadable
-from brokers.log.scan import EpochSpan, good_batches
+from brokers.log.index import Index
+from brokers.log.report import Damage
+from brokers.log.scan import EpochSpan, Hole, good_batches
 from brokers.wire.batch import LENGTH_END
 
 if TYPE_CHECKING:
@@ -23,13 +27,26 @@ PROVEN_AT_ONCE_BYTES_MAX: Final = 256 * 1024  # with the smallest batches some 5
 class Doubt:
     """One flag for each index interval that the segment had when it was found, and where the damaged ones go wrong."""
 
-    __slots__ = ("_damage", "_end", "_epoch_span", "_flags")
+    __slots__ = ("_damage", "_end", "_epoch_span", "_flags", "_tell")
 
-    def __init__(self, intervals: int, end: tuple[int, int], epoch_span: EpochSpan) -> None:
-        self._flags = bytearray(intervals)
+    def __init__(
+        self,
+        index: Index,
+        end: tuple[int, int],
+        epoch_span: EpochSpan,
+        tell: Callable[[Damage], None],
+        holes: Sequence[Hole] = (),
+    ) -> None:
+        """`tell` is called for each damage that is found later than `holes`, which a scan of the segment has found."""
+        self._flags = bytearray([_PROVEN] * len(index) if holes else len(index))
         self._end = end
         self._epoch_span = epoch_span
+        self._tell = tell
         self._damage: dict[int, tuple[int, int]] = {}
+        for hole in holes:
+            interval = bisect_right(index.positions, hole.position) - 1
+            self._flags[interval] = 0
+            self._damage[interval] = hole.position, hole.offset
 
     @property
     def settled(self) -> bool:
@@ -90,6 +107,8 @@ class Doubt:
             raise LogDiskFailed(f"cannot prove {segment.path.name} at {position}: {error}") from error
         if (position, offset) != end:
             self._damage[interval] = position, offset
+            damage = self._unreadable(segment, interval)
+            self._tell(Damage(damage.begin, damage.end, damage.where))
             return position, offset
         self._flags[interval] = _PROVEN
         return None

@@ -11,6 +11,7 @@ from typing import Final
 
 UNKNOWN_EPOCH: Final = -1
 OFFSET_MAX: Final = (1 << 63) - 1
+OFFSET_BOUND: Final = 1 << 62  # no log comes so far: a larger one was not written by this program
 
 
 class Epochs:

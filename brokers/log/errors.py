@@ -27,10 +27,18 @@ class LogUnreadable(LogError):
         super().__init__(f"offsets {begin} to {end - 1} are damaged on disk ({where}); reading goes on at {end}")
         self.begin = begin
         self.end = end
+        self.where = where
 
 
 class LogDiskFailed(LogError):
     """The disk refused to open, read, list or remove; what the log holds is as it was."""
+
+
+class LogRefusesForNow(LogError):
+    """Nothing of the call was appended, for lack of something that may come back: file handles, memory, space.
+
+    The log is as it was, and the next append tries again.
+    """
 
 
 class LogRefusesWrites(LogError):
@@ -45,6 +53,15 @@ class LogChangeUncertain(LogError):
     """An append could not be undone, or a truncation stopped half-way: a restart may find either state.
 
     Writes are refused from now on; reads go on up to the last good end.
+    """
+
+    definite = False
+
+
+class LogNotSynced(LogError):
+    """The sync could not be begun, for lack of file handles or memory; what was appended may or may not survive.
+
+    The next sync tries again.
     """
 
     definite = False

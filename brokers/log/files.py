@@ -15,6 +15,7 @@ Buffer = bytes | bytearray | memoryview
 
 _APPEND: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC
+_UPDATE: Final = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 _REPLACE: Final = os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_CLOEXEC
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -31,6 +32,9 @@ class Files(Protocol):
     def open_replace(self, path: Path) -> int:
         """A handle for writing a file anew from its beginning."""
 
+    def open_update(self, path: Path) -> int:
+        """A handle for writing at any position; the file is made if it is missing."""
+
     def open_directory(self, path: Path) -> int:
         """A handle of the directory, to sync the names in it."""
 
@@ -42,6 +46,9 @@ class Files(Protocol):
 
     def writev(self, handle: int, buffers: Sequence[Buffer]) -> int:
         """Append the buffers, 1,024 at most; the count of bytes written may be less than asked."""
+
+    def pwrite(self, handle: int, data: bytes, position: int) -> int:
+        """Write over what is at the position; the count of bytes written may be less than asked."""
 
     def pread(self, handle: int, bytes_max: int, position: int) -> bytes:
         """Bytes at the position, fewer than asked only at the file's end."""
@@ -83,6 +90,7 @@ class OsFiles:
     close = staticmethod(os.close)
     duplicate = staticmethod(os.dup)
     writev = staticmethod(os.writev)
+    pwrite = staticmethod(os.pwrite)
     pread = staticmethod(os.pread)
     send = staticmethod(os.sendfile)
     fdatasync = staticmethod(os.fdatasync)
@@ -109,6 +117,11 @@ class OsFiles:
         return os.open(path, _REPLACE, 0o644)
 
     @staticmethod
+    def open_update(path: Path) -> int:
+        """See Files."""
+        return os.open(path, _UPDATE, 0o644)
+
+    @staticmethod
     def open_directory(path: Path) -> int:
         """See Files."""
         return os.open(path, _DIRECTORY)
@@ -127,9 +140,28 @@ class OsFiles:
 OS_FILES: Final[Files] = OsFiles()
 
 
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def is_shortage(error: OSError) -> bool:
+    """Whether the process or the machine lacks something for a moment, and the disk was not even asked."""
+    return error.errno in _SHORTAGES
+
+
+def is_passing(error: OSError) -> bool:
+    """Whether the same call may succeed later without anybody repairing the disk: a shortage, or a full disk."""
+    return error.errno in _SHORTAGES or error.errno in _FULL
+
+
 def is_read_only(error: OSError) -> bool:
     """Whether the file system takes no change at all, as after an error of its disk; what is there can be read."""
     return error.errno == errno.EROFS
+
+
+def short_write(written: int, size: int, path: Path) -> OSError:
+    """The error for a write that was cut short without one, as a full disk does it."""
+    return OSError(errno.ENOSPC, f"a short write, {written} of {size} bytes of {path.name}, as a full disk gives")
 
 
 def sync_directory(files: Files, path: Path) -> None:
@@ -151,7 +183,7 @@ def replace_file(files: Files, path: Path, data: bytes, *, durable: bool) -> Non
     try:
         written = files.writev(handle, [data])
         if written != len(data):
-            raise OSError(f"short write: {written} of {len(data)} bytes of {fresh.name}")
+            raise short_write(written, len(data), fresh)
         if durable:
             files.fsync(handle)
     finally:

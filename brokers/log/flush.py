@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brokers.log.errors import LogDiskFailed, LogError, LogOffsetOutOfRange
-from brokers.log.files import Files, sync_directory
+from brokers.log.errors import LogDiskFailed, LogError, LogNotSynced, LogOffsetOutOfRange
+from brokers.log.files import Files
 from brokers.log.segment import OpenSegments, Segment
+from brokers.log.synced import SyncedRecord
 
 if TYPE_CHECKING:
     from brokers.log.log import Log
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Flush:
-    """One sync of one log, to be run once. `error` holds the disk's answer if it was not yes."""
+    """One sync of one log, to be run once. `error` holds the disk's answer if it was not yes.
+
+    It opens nothing, so that whatever fails in it failed on the disk.
+    """
 
     files: Files
     handles: list[int]
     segments: list[Segment]
-    directory: Path | None
+    directory: int | None
     end_offset: int
     generation: int
     error: OSError | None = field(default=None)
@@ -39,27 +43,37 @@ class Flush:
             for handle in self.handles:
                 self.files.fdatasync(handle)
             if self.directory is not None:
-                sync_directory(self.files, self.directory)
+                self.files.fsync(self.directory)
         except OSError as error:
             self.error = error
         finally:
-            for handle in self.handles:
+            for handle in [*self.handles, *([] if self.directory is None else [self.directory])]:
                 self.files.close(handle)
 
 
-def duplicate_handles(files: Files, segments: Iterable[Segment], open_segments: OpenSegments) -> list[int]:
-    """Second handles of the segments, of which closed ones are opened; LogDiskFailed, and none, if one fails."""
+def flush_handles(
+    files: Files,
+    segments: Iterable[Segment],
+    open_segments: OpenSegments,
+    synced: SyncedRecord,
+    directory: Path | None,
+) -> tuple[list[int], int | None]:
+    """All that a flush needs: second handles of the segments, of which closed ones are opened, and the directory's.
+
+    LogNotSynced, and none, if one cannot be had.
+    """
     handles: list[int] = []
     try:
+        synced.open()
         for segment in segments:
             if segment.handle < 0:
                 open_segments.use(segment)
             handles.append(files.duplicate(segment.handle))
+        return handles, None if directory is None else files.open_directory(directory)
     except (OSError, LogDiskFailed) as error:
         for handle in handles:
             files.close(handle)
-        raise LogDiskFailed(f"cannot sync: {error}") from error
-    return handles
+        raise LogNotSynced(f"cannot sync: {error}") from error
 
 
 class GroupCommit:
@@ -73,7 +87,8 @@ class GroupCommit:
     async def synced(self, offset: int) -> None:
         """Return once everything before `offset` is on the disk.
 
-        LogSyncFailed when the disk failed; LogOffsetOutOfRange when the log was cut meanwhile.
+        LogSyncFailed when the disk failed; LogNotSynced when there were no handles for it; LogOffsetOutOfRange when the
+        log was cut meanwhile.
         """
         while self._log.synced_offset < offset:
             if offset > self._log.end_offset:

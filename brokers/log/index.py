@@ -16,6 +16,8 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import islice
+from operator import lt
 from typing import Final
 
 from crc32c import crc32c
@@ -34,6 +36,11 @@ class Extent:
     end_offset: int
     size: int
     timestamp_max: int
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        """Offsets and bytes alone."""
+        return self.base_offset, self.end_offset, self.size
 
 
 class Index:
@@ -74,6 +81,18 @@ class Index:
         del self.offsets[keep:], self.positions[keep:], self.timestamps[keep:]
         self.due_position = position
 
+    def is_in_order(self, extent: Extent) -> bool:
+        """Whether it can be the index of a segment that spans this: entries that rise, from the first batch on."""
+        if not 0 <= extent.base_offset <= extent.end_offset or extent.size < 0:
+            return False
+        if not len(self) or not extent.size:
+            return not len(self) and not extent.size
+        if self.positions[0] or self.offsets[0] != extent.base_offset:
+            return False
+        if self.positions[-1] >= extent.size or self.offsets[-1] >= extent.end_offset:
+            return False
+        return _rises(self.positions) and _rises(self.offsets)
+
     def encode(self, extent: Extent) -> bytes:
         """The content of the index file."""
         fields = (extent.base_offset, extent.end_offset, extent.size, extent.timestamp_max, len(self))
@@ -86,6 +105,10 @@ class Index:
             )
         )
         return body + _CRC.pack(crc32c(body))
+
+
+def _rises(column: "array[int]") -> bool:
+    return all(map(lt, column, islice(column, 1, None)))
 
 
 def decode_index(data: bytes, interval_bytes: int) -> tuple[Index, Extent] | None:

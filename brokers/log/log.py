@@ -3,14 +3,16 @@
 All calls are synchronous and belong on one thread, the event loop's. `append` reaches the operating system and returns;
 what has to be on the disk before it is acknowledged goes through flush.py. Reads come from the page cache.
 
-What an error means: `errors.py` says of each class whether the call certainly did nothing. After a failed write the log
-refuses all further writes until it is opened again, and serves what it held; the good end is remembered in memory, so
+What an error means: `errors.py` says of each class whether the call certainly did nothing. A write that failed for want
+of space, handles or memory is undone and refused, and the next one is tried. After any other failed write the log
+refuses all further ones until it is opened again, and serves what it held; the good end is remembered in memory, so
 bytes that could not be cut off are never served.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Final, NoReturn
 
 from brokers.log.checkpoint import FILE_NAME, Checkpoint, encode_checkpoint
 from brokers.log.config import LogConfig
@@ -20,22 +22,29 @@ from brokers.log.errors import (
     LogChangeUncertain,
     LogClosed,
     LogDiskFailed,
+    LogError,
+    LogNotSynced,
+    LogRefusesForNow,
     LogRefusesWrites,
     LogSyncFailed,
     SequenceError,
 )
-from brokers.log.files import OS_FILES, Files, replace_file
-from brokers.log.flush import Flush, duplicate_handles
+from brokers.log.files import OS_FILES, Files, is_passing, is_read_only, is_shortage, replace_file, short_write
+from brokers.log.flush import Flush, flush_handles
+from brokers.log.producers import Producer
 from brokers.log.reading import Reader
-from brokers.log.recovery import Recovery, RecoveryReport
+from brokers.log.recovery import Recovery
+from brokers.log.retention import count_over
 from brokers.log.segment import OpenSegments, Segment, new_segment
-from brokers.log.snapshots import load_producers, prune_snapshots, replay, save_producers
+from brokers.log.snapshots import prune_snapshots, restore_producers, save_producers
 from brokers.log.stretch import Stretch
+from brokers.notices import Notices
 from brokers.wire.batch import LENGTH_END, NO_PRODUCER, PLACE, BatchHeader
 from brokers.wire.rows import Row
 
 Batch = tuple[bytearray | memoryview, BatchHeader]
 """A writable buffer that holds exactly one batch, and the header that `check_produced` gave for it."""
+_UNSAVED: Final = -2  # no leader's epoch
 
 
 class Log:
@@ -51,32 +60,31 @@ class Log:
         files: Files = OS_FILES,
         open_segments: OpenSegments | None = None,
         leader_epoch: int = UNKNOWN_EPOCH,
+        notices: Notices | None = None,
     ) -> "Log":
         """Recover the log in the directory, which is made if it is missing.
 
         `now_ms` is milliseconds since 1970 on a clock that does not jump; producers expire by it. `open_segments`: see
         `share`. `leader_epoch` is that of the appends to come, where it is known: the first one finds it noted, and
-        need not wait for the disk. On a disk that refuses changes the log opens for reading and `refusal` says why.
-        LogDiskFailed when it cannot even be read.
+        need not wait for the disk. `notices` is one for the whole process. On a disk that refuses changes the log opens
+        for reading and `refusal` says why. LogDiskFailed when it cannot even be read, and for want of file handles or
+        memory.
         """
-        recovery = Recovery(files, directory, config)
+        recovery = Recovery(files, directory, config, notices or Notices())
         if open_segments is None:
             open_segments = OpenSegments()
         try:
-            report = recovery.run()
-            return cls(recovery, report, open_segments, now_ms, leader_epoch)
+            recovery.run()
+            return cls(recovery, open_segments, now_ms, leader_epoch)
+        except LogError:
+            recovery.close()
+            raise
         except OSError as error:
+            recovery.close()
             raise LogDiskFailed(f"cannot open the log in {directory}: {error}") from error
 
-    def __init__(
-        self,
-        recovery: Recovery,
-        report: RecoveryReport,
-        open_segments: OpenSegments,
-        now_ms: int,
-        leader_epoch: int,
-    ) -> None:
-        self.recovery = report
+    def __init__(self, recovery: Recovery, open_segments: OpenSegments, now_ms: int, leader_epoch: int) -> None:
+        self.recovery = recovery.report
         self.refusal = recovery.refusal
         self._files, self._directory, self._config = recovery.files, recovery.directory, recovery.config
         self._segments = recovery.segments
@@ -84,22 +92,43 @@ class Log:
         self._epochs = recovery.epochs
         self._open_segments = open_segments
         self._reader = Reader(self._segments, open_segments, self._config.read_positions_max)
-        self._recovered_offset = recovery.recovered_offset
+        self._notices, self._synced = recovery.notices, recovery.synced
+        self._recovered_offset, self._first_offset = recovery.recovered_offset, recovery.start_offset
         self._epoch_span = recovery.epoch_span
         self._generation = 0
         self._sync_failed = False
         self.start_offset = self._segments[0].base_offset
         self.end_offset = self._active.end_offset
-        self.synced_offset = self.end_offset if report.clean and self._config.durable else self._recovered_offset
+        self.synced_offset = recovery.promised_offset
         self._unsynced = [sealed for sealed in self._segments[:-1] if sealed.end_offset > self._recovered_offset]
         self._unsynced.append(self._active)
         self._names_unsynced = True
-        self._load_producers(now_ms)
+        self._restore_producers(now_ms)
         if leader_epoch > self._epochs.latest:
             self._epochs.begin(leader_epoch, self.end_offset)
+        self._saved_epoch = self._epochs.latest
         if self.refusal is None:
-            with suppress(LogRefusesWrites):  # it can still be read
-                self._refuse_on_error("note that it is open", lambda: self._save_checkpoint(clean=False))
+            self._note_open()
+        self.recovery.tell(self._directory, self._notices)
+
+    def _note_open(self) -> None:
+        """Have it in the checkpoint that the log is not closed. If the disk refuses, it can still be read; OSError for
+        want of a handle or memory, so that the log is opened again instead."""
+        try:
+            self._save_checkpoint(clean=False)
+        except OSError as error:
+            if is_shortage(error):
+                raise
+            self._end_writing(f"cannot note that it is open: {error}", told=is_read_only(error))
+
+    def _end_writing(self, reason: str, *, told: bool = False) -> str:
+        """Refuse writes from now on; the whole reason. `told`: the process has said it for all its logs."""
+        self.refusal = f"{self._directory} was closed for writing: {reason}"
+        if told:
+            self._notices.count(logs_closed_for_writing=1)
+        else:
+            self._notices.tell(self.refusal, logs_closed_for_writing=1)
+        return self.refusal
 
     # Appending
 
@@ -109,7 +138,7 @@ class Log:
         The buffers are patched where they lie and may be reused once this returns. A batch that its idempotent producer
         sent before is not stored again: its offset is that of the first time (which may not be synced yet either).
         Whatever is raised concerns the whole call: LogRefusesWrites and LeaderEpochStale say that none of it was
-        appended, LogChangeUncertain that it could not be undone.
+        appended, LogRefusesForNow so too and that it may be sent again, LogChangeUncertain that it could not be undone.
         """
         self._make_ready(sum([len(batch) for batch, _ in batches]), leader_epoch)
         active, producers = self._active, self._producers
@@ -119,6 +148,7 @@ class Log:
         entries: list[tuple[int, int, int]] = []
         results: list[int | SequenceError] = []
         buffers: list[bytearray | memoryview] = []
+        noted: list[tuple[int, Producer | None]] = []
         for batch, header in batches:
             if header[9] != NO_PRODUCER:  # fields by number: names cost twice as much here
                 try:
@@ -129,7 +159,7 @@ class Log:
                 if earlier is not None:
                     results.append(earlier)
                     continue
-                producers.note(header, offset)
+                noted.append((header[9], producers.note(header, offset)))
                 active.idempotent = True
             PLACE.pack_into(batch, 0, offset, header[1], leader_epoch)
             if position >= due_position:
@@ -142,7 +172,11 @@ class Log:
             position += header[1] + LENGTH_END
             offset += header[6] + 1
         if buffers:
-            self._write(buffers, position - active.size)
+            try:
+                self._write(buffers, position - active.size)
+            except LogError:
+                producers.undo(noted)
+                raise
             for entry in entries:
                 index.add(*entry)
             active.size, active.timestamp_max = position, timestamp_max
@@ -171,40 +205,49 @@ class Log:
         """Before so much is appended."""
         if self.refusal is not None:
             raise LogRefusesWrites(self.refusal)
-        if leader_epoch != self._epochs.latest:
+        if leader_epoch != self._saved_epoch:
             self._begin_epoch(leader_epoch)
         if self._active.size and self._active.size + size_bytes > self._config.segment_bytes:
-            self._refuse_on_error("begin a segment", self._roll)
+            self._prepare("begin a segment", self._roll)
 
     def _write(self, buffers: Sequence[bytearray | memoryview], size: int) -> None:
         try:
             written = self._active.write(buffers)
             if written == size:
                 return
-            reason = f"a short write, {written} of {size} bytes, as a full disk gives"
+            failed = short_write(written, size, self._active.path)
         except OSError as error:
-            reason = str(error)
-        self.refusal = f"{self._active.path} was closed for writing after {reason}"
+            failed = error
         try:
             self._files.truncate(self._active.handle, self._active.size)
         except OSError as error:
-            raise LogChangeUncertain(f"{self.refusal}, which could not be undone: {error}") from error
-        raise LogRefusesWrites(self.refusal)
+            refusal = self._end_writing(f"{failed.strerror}, which could not be undone: {error}")
+            raise LogChangeUncertain(refusal) from error
+        self._refuse(f"cannot write {self._active.path.name}", failed)
 
     def _begin_epoch(self, leader_epoch: int) -> None:
         """Have the new epoch in the checkpoint before a batch carries it, so that a start can tell it from damage."""
         if leader_epoch < self._epochs.latest:
             raise LeaderEpochStale(f"epoch {leader_epoch} is over, the log is at {self._epochs.latest}")
-        self._epochs.begin(leader_epoch, self.end_offset)
-        self._refuse_on_error("note a leader epoch", lambda: self._save_checkpoint(clean=False))
+        if leader_epoch > self._epochs.latest:
+            self._epochs.begin(leader_epoch, self.end_offset)
+        self._saved_epoch = _UNSAVED
+        self._prepare("note a leader epoch", lambda: self._save_checkpoint(clean=False))
 
-    def _refuse_on_error(self, what: str, change: Callable[[], None]) -> None:
-        """Prepare an append; if the disk refuses, so does the log from now on, and nothing was appended."""
+    def _prepare(self, what: str, change: Callable[[], None]) -> None:
+        """Prepare an append; if the disk refuses, so does the log, and nothing was appended."""
         try:
             change()
         except OSError as error:
-            self.refusal = f"{self._directory} was closed for writing: cannot {what}: {error}"
-            raise LogRefusesWrites(self.refusal) from error
+            self._refuse(f"cannot {what}", error)
+
+    def _refuse(self, what: str, error: OSError) -> NoReturn:
+        """Nothing was appended: for now, where the reason may pass by itself, or until the log is opened again."""
+        if is_passing(error):
+            line = f"{self._directory}: {what}: {error.strerror}; writes are refused as long as that lasts"
+            self._notices.tell_once(line, writes_refused_for_now=1)
+            raise LogRefusesForNow(line) from error
+        raise LogRefusesWrites(self._end_writing(f"{what}: {error}")) from error
 
     def _roll(self) -> None:
         sealed = self._active
@@ -276,28 +319,43 @@ class Log:
         segments = [segment for segment in self._unsynced if not (sealed_only and segment is self._active)]
         if not segments or (self.synced_offset == self.end_offset and not self._names_unsynced):
             return None
-        end_offset = segments[-1].end_offset
         directory = self._directory if self._names_unsynced else None
-        handles = duplicate_handles(self._files, segments, self._open_segments)
-        return Flush(self._files, handles, segments, directory, end_offset, self._generation)
+        handles, directory_handle = flush_handles(self._files, segments, self._open_segments, self._synced, directory)
+        end_offset = segments[-1].end_offset
+        return Flush(self._files, handles, segments, directory_handle, end_offset, self._generation)
 
     def end_flush(self, flush: Flush) -> None:
-        """Note what was synced; LogSyncFailed when the disk failed, after which the log refuses writes for good."""
+        """Note what was synced, in the log's record of it before anybody is told.
+
+        LogSyncFailed when the disk failed, after which the log refuses writes for good.
+        """
         if self._reader.closed:
-            return  # its folder may be gone: that is no failure, and nobody relies on what would be noted
+            return  # nobody relies on what would be noted, and its folder may be another's by now
         if flush.error is not None:
             self._sync_failed = True
-            self.refusal = f"{self._directory} was closed for writing: a sync failed: {flush.error}"
-            raise LogSyncFailed(self.refusal) from flush.error
+            raise LogSyncFailed(self._end_writing(f"a sync failed: {flush.error}")) from flush.error
         if flush.generation != self._generation:
             return  # the log was cut meanwhile: these offsets may be other batches by now
         self._names_unsynced &= flush.directory is None
-        self.synced_offset = max(self.synced_offset, flush.end_offset)
+        self._note_synced(flush.end_offset)
         done = {segment for segment in flush.segments if segment.end_offset <= flush.end_offset} - {self._active}
         if done:  # sealed, and nothing was added to them since the flush began
             self._unsynced = [segment for segment in self._unsynced if segment not in done]
             self._recovered_offset = self._unsynced[0].base_offset
-            self._refuse_on_error("note what is synced", lambda: self._save_checkpoint(clean=False))
+            with suppress(LogRefusesForNow, LogRefusesWrites):  # of no concern to who waits for the sync
+                self._prepare("note what is synced", lambda: self._save_checkpoint(clean=False))
+
+    def _note_synced(self, offset: int) -> None:
+        if offset <= self.synced_offset:
+            return
+        try:
+            self._synced.write(offset)
+        except OSError as error:
+            if is_passing(error):
+                raise LogNotSynced(f"{self._directory}: cannot note what is synced: {error}") from error
+            self._sync_failed = True
+            raise LogSyncFailed(self._end_writing(f"cannot note what is synced: {error}")) from error
+        self.synced_offset = offset
 
     def flush(self) -> None:
         """Sync everything now, blocking."""
@@ -322,17 +380,17 @@ class Log:
         try:
             self._truncate(segment, position, end_offset)
         except OSError as error:
-            self.refusal = f"{self._directory} was closed for writing: cutting at {end_offset} failed: {error}"
-            raise LogChangeUncertain(self.refusal) from error
+            raise LogChangeUncertain(self._end_writing(f"cutting at {end_offset} failed: {error}")) from error
         return end_offset
 
     def _truncate(self, last: Segment, position: int, end_offset: int) -> None:
-        """The checkpoint first, so that no crash in between finds more promised than is there."""
+        """The promises first, so that no crash in between finds more promised than is there."""
         self._generation += 1
         self._reader.forget_positions()
         self._recovered_offset = min(self._recovered_offset, last.base_offset)
         self._epochs.cut(end_offset)
         self._save_checkpoint(clean=False)
+        self._synced.lower(end_offset, durable=self._config.durable)
         if last is not self._active:
             last.open_for_appending()
             self._open_segments.forget(last)
@@ -345,7 +403,7 @@ class Log:
         self._unsynced = [segment for segment in self._unsynced if segment is not last] + [last]
         self._names_unsynced = True
         prune_snapshots(self._files, self._directory, range(end_offset + 1))
-        self._load_producers(self._producers.now_ms)
+        self._restore_producers(self._producers.now_ms)
 
     def _remove(self, segment: Segment) -> None:
         segment.remove()
@@ -362,23 +420,23 @@ class Log:
         if self._reader.closed:
             raise LogClosed(f"{self._directory} is closed")
         self._producers.expire(now_ms, self._config.producer_unused_ms_max)
-        before = len(self._segments)
+        count = count_over(self._segments, self._config, now_ms)
+        if not count:
+            return 0
         try:
-            while len(self._segments) > 1 and self._is_over(self._segments[0], now_ms):
+            self._first_offset = self._segments[count].base_offset  # noted first: what is gone then is not missed
+            self._save_checkpoint(clean=False)
+            for _ in range(count):
                 self._reader.forget_positions()
                 self._remove(self._segments[0])
                 self.start_offset = self._segments[0].base_offset
                 self._epochs.drop_before(self.start_offset)
                 prune_snapshots(self._files, self._directory, range(self.start_offset, self.end_offset + 1))
         except OSError as error:
-            raise LogDiskFailed(f"cannot remove a segment of {self._directory}: {error}") from error
-        return before - len(self._segments)
-
-    def _is_over(self, oldest: Segment, now_ms: int) -> bool:
-        bytes_kept, ms_kept = self._config.retention_bytes, self._config.retention_ms
-        if bytes_kept is not None and self.size_bytes - oldest.size >= bytes_kept:
-            return True
-        return ms_kept is not None and 0 <= oldest.timestamp_max < now_ms - ms_kept
+            line = f"{self._directory}: cannot remove a segment: {error}"
+            self._notices.tell_once(line, removals_failed=1)
+            raise LogDiskFailed(line) from error
+        return count
 
     # Ending
 
@@ -401,7 +459,7 @@ class Log:
             keep = {segment.base_offset for segment in self._segments} | {self.end_offset}
             prune_snapshots(self._files, self._directory, keep)
             self._save_checkpoint(clean=True)
-        except (OSError, LogSyncFailed, LogDiskFailed):
+        except (OSError, LogError):
             return False  # the next start scans what is not known to be in order
         return True
 
@@ -421,6 +479,7 @@ class Log:
     def _close_files(self, how: str) -> None:
         self._generation += 1
         self._reader.close()
+        self._synced.close()
         self.refusal = self.refusal or f"{self._directory} was {how}"
         for segment in self._segments:
             self._open_segments.forget(segment)
@@ -428,16 +487,12 @@ class Log:
 
     def _save_checkpoint(self, *, clean: bool) -> None:
         clean_end = self.end_offset if clean else None
-        checkpoint = Checkpoint(self._recovered_offset, clean_end, tuple(self._epochs.entries))
+        epochs = tuple(self._epochs.entries)
+        checkpoint = Checkpoint(self._recovered_offset, clean_end, epochs, self._first_offset)
         path = self._directory / FILE_NAME
         replace_file(self._files, path, encode_checkpoint(checkpoint), durable=self._config.durable)
+        self._saved_epoch = self._epochs.latest
 
-    def _load_producers(self, now_ms: int) -> None:
-        loaded = load_producers(self._files, self._directory, self._config.producers_max, self.end_offset)
-        self._producers, offset = loaded
-        self._producers.now_ms = now_ms
-        for segment in self._segments:
-            if segment.idempotent and segment.end_offset > offset:
-                if segment is not self._active:
-                    self._open_segments.use(segment)
-                replay(self._producers, segment, offset, self._epoch_span)
+    def _restore_producers(self, now_ms: int) -> None:
+        where = self._files, self._directory, self._segments, self._open_segments
+        self._producers = restore_producers(*where, self._config.producers_max, self._epoch_span, now_ms)

@@ -80,8 +80,8 @@ class Producers:
             raise SequenceOutOfOrder(f"producer {header.producer_id} sent sequence {first}, {expected} is next")
         return None
 
-    def note(self, header: BatchHeader, base_offset: int) -> None:
-        """Remember a batch that was appended."""
+    def note(self, header: BatchHeader, base_offset: int) -> Producer | None:
+        """Remember a batch that is appended; what was known of its producer before, for `undo`."""
         known = self._by_id.pop(header.producer_id, None)
         first = header.base_sequence
         written = Written(first, (first + header.last_offset_delta) % _SEQUENCES, base_offset)
@@ -89,6 +89,17 @@ class Producers:
         self._by_id[header.producer_id] = Producer(header.producer_epoch, self.now_ms, (*earlier, written))
         if len(self._by_id) > self._producers_max:
             del self._by_id[next(iter(self._by_id))]
+        return known
+
+    def undo(self, noted: list[tuple[int, Producer | None]]) -> None:
+        """Forget batches that were not appended after all: pairs of a producer id and what `note` returned for it.
+
+        A producer that was forgotten to make room stays so, as after any other that wrote.
+        """
+        for producer_id, known in reversed(noted):
+            self._by_id.pop(producer_id, None)
+            if known is not None:
+                self._by_id[producer_id] = known
 
     def expire(self, now_ms: int, unused_ms_max: int) -> None:
         """Forget producers that wrote nothing for longer than `unused_ms_max`."""
@@ -119,7 +130,7 @@ def _check_epoch(header: BatchHeader, known_epoch: int) -> None:
 
 
 def decode_producers(data: bytes, end_offset: int, producers_max: int) -> Producers | None:
-    """The producers of a snapshot that was made for `end_offset`, or None when it is not one."""
+    """The producers of a snapshot that was made for `end_offset`, or None when it is not one, whatever its CRC says."""
     if len(data) < _HEADER.size + _CRC.size or not data.startswith(_FORMAT):
         return None
     if crc32c(memoryview(data)[: -_CRC.size]) != _CRC.unpack_from(data, len(data) - _CRC.size)[0]:
@@ -128,12 +139,18 @@ def decode_producers(data: bytes, end_offset: int, producers_max: int) -> Produc
     if snapshot_end != end_offset:
         return None
     producers = Producers(producers_max)
-    position = _HEADER.size
+    position, body_end = _HEADER.size, len(data) - _CRC.size
     for _ in range(count):
+        if body_end - position < _PRODUCER.size:
+            return None
         producer_id, epoch, used_ms, batches_count = _PRODUCER.unpack_from(data, position)
         position += _PRODUCER.size
         end = position + batches_count * _BATCH.size
+        if not 1 <= batches_count <= BATCHES_REMEMBERED or end > body_end or min(producer_id, epoch, used_ms) < 0:
+            return None
         batches = tuple(Written(*fields) for fields in _BATCH.iter_unpack(data[position:end]))
+        if not all(min(written) >= 0 and written.base_offset < end_offset for written in batches):
+            return None
         producers._by_id[producer_id] = Producer(epoch, used_ms, batches)
         position = end
-    return producers
+    return producers if position == body_end else None

@@ -1,16 +1,18 @@
 """Walk along the batches of a segment file and prove each of them.
 
 A stored batch is good when its format, length, count, offset and leader epoch are what they must be at its place and
-its CRC holds. The walk stops at the first that is not: what lies behind cannot be told from it alone.
+its CRC holds. The walk stops at the first that is not; whether good ones follow is looked for apart (resync.py).
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from crc32c import crc32c
 
 from brokers.log.files import Files
 from brokers.log.index import NO_TIMESTAMP, Extent, Index
+from brokers.log.resync import next_good
 from brokers.wire.batch import (
     CRC_BEGIN,
     HEADER,
@@ -66,20 +68,53 @@ def good_batches(
         offset += count
 
 
-def survey(
-    files: Files, handle: int, extent: Extent, interval_bytes: int, epoch_span: EpochSpan
-) -> tuple[Index, Extent, bool]:
-    """The index of all good batches from a segment's beginning, their extent, and if an idempotent one is among them.
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Bytes that are no good batch, and the offsets that they held, with a good batch behind them."""
 
-    `extent` gives the segment's base offset and the file's size.
+    position: int
+    offset: int
+    end_position: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What a segment's bytes hold: the good batches that `extent` spans, and the holes between them."""
+
+    index: Index
+    extent: Extent
+    idempotent: bool
+    holes: tuple[Hole, ...]
+
+
+def survey(
+    files: Files, handle: int, extent: Extent, interval_bytes: int, epoch_span: EpochSpan, known_end: int
+) -> Surveyed:
+    """All good batches of a segment, those behind damage as well.
+
+    `extent` gives the segment's base offset, the offset that none of its batches goes beyond, and the file's size;
+    `known_end` is where it may end, for all that is known. Each hole is followed by an entry of the index, so that only
+    the damaged batches themselves cannot be found.
     """
-    index = Index(interval_bytes)
+    index, holes = Index(interval_bytes), []
     idempotent = False
     offset, end, timestamp_max = extent.base_offset, 0, NO_TIMESTAMP
-    for position, header in good_batches(files, handle, 0, extent.size, offset, epoch_span):
-        if position >= index.due_position:
-            index.add(offset, position, timestamp_max)
-        timestamp_max = max(timestamp_max, header.max_timestamp)
-        idempotent |= header.producer_id != NO_PRODUCER
-        offset, end = offset + header.records_count, position + header.length + LENGTH_END
-    return index, Extent(extent.base_offset, offset, end, timestamp_max), idempotent
+    place: tuple[int, int] | None = (0, offset)
+    while place is not None:
+        for position, header in good_batches(files, handle, place[0], extent.size, place[1], epoch_span):
+            if offset + header.records_count > extent.end_offset:
+                break
+            if position >= index.due_position:
+                index.add(offset, position, timestamp_max)
+            timestamp_max = max(timestamp_max, header.max_timestamp)
+            idempotent |= header.producer_id != NO_PRODUCER
+            offset, end = offset + header.records_count, position + header.length + LENGTH_END
+        place = next_good(files, handle, (end, offset), (extent.size, extent.end_offset), known_end, epoch_span)
+        if place is not None:
+            if not len(index):
+                index.add(offset, 0, timestamp_max)
+            holes.append(Hole(end, offset, *place))
+            end, offset = place
+            index.add(offset, end, timestamp_max)
+    return Surveyed(index, Extent(extent.base_offset, offset, end, timestamp_max), idempotent, tuple(holes))

@@ -5,6 +5,7 @@ closed, and never trusted beyond its CRC: a missing one costs reading the header
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Container
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 from brokers.log.files import Files, read_file, replace_file
 from brokers.log.producers import Producers, decode_producers
 from brokers.log.scan import EpochSpan, good_batches
-from brokers.log.segment import Segment
+from brokers.log.segment import OpenSegments, Segment
 from brokers.wire.batch import NO_PRODUCER
 
 _NAME: Final = re.compile(r"(\d{20})\.producers")
@@ -34,15 +35,37 @@ def load_producers(files: Files, directory: Path, producers_max: int, end_offset
     return Producers(producers_max), 0
 
 
+def restore_producers(
+    files: Files,
+    directory: Path,
+    segments: list[Segment],
+    open_segments: OpenSegments,
+    producers_max: int,
+    epoch_span: EpochSpan,
+    now_ms: int,
+) -> Producers:
+    """The producers as of the log's end: the latest snapshot, and the batches behind it."""
+    producers, offset = load_producers(files, directory, producers_max, segments[-1].end_offset)
+    producers.now_ms = now_ms
+    for segment in segments:
+        if segment.idempotent and segment.end_offset > offset:
+            if segment is not segments[-1]:
+                open_segments.use(segment)
+            replay(producers, segment, offset, epoch_span)
+    return producers
+
+
 def replay(producers: Producers, segment: Segment, offset: int, epoch_span: EpochSpan) -> None:
-    """Note the segment's batches from `offset` on, as far as they are good. The segment is open."""
-    if not len(segment.index):
-        return
-    entry = segment.index.last_within(segment.size, offset)
-    position, first = segment.index.positions[entry], segment.index.offsets[entry]
-    for _, header in good_batches(segment.files, segment.handle, position, segment.size, first, epoch_span):
-        if header.producer_id != NO_PRODUCER and header.base_offset >= offset:
-            producers.note(header, header.base_offset)
+    """Note the segment's good batches from `offset` on, those behind damage as well. The segment is open."""
+    index = segment.index
+    entry = index.last_within(segment.size, offset)
+    while entry < len(index):
+        position, first = index.positions[entry], index.offsets[entry]
+        for at, header in good_batches(segment.files, segment.handle, position, segment.size, first, epoch_span):
+            if header.producer_id != NO_PRODUCER and header.base_offset >= offset:
+                producers.note(header, header.base_offset)
+            position = at + header.size
+        entry = bisect_right(index.positions, position)
 
 
 def prune_snapshots(files: Files, directory: Path, keep: Container[int]) -> None:

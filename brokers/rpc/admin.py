@@ -121,6 +121,7 @@ class AdminService(AdminServicer):
             connections_refused=kafka.connections_refused,
             connections_idle_closed=kafka.connections_idle_closed,
             coordination_cpu_ns=self._coordinator.client_cpu_ns,
+            storage=self._metrics.notices.counts,
         )
         for name, count in (("produce", self._metrics.produce), ("fetch", self._metrics.fetch)):
             answer.operations.add(operation=name, requests=count.requests, messages=count.messages, bytes=count.bytes)

@@ -844,6 +844,26 @@ class StatisticsResponse(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class StorageEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     BROKER_FIELD_NUMBER: _builtins.int
     OPERATIONS_FIELD_NUMBER: _builtins.int
     COORDINATION_FIELD_NUMBER: _builtins.int
@@ -854,6 +874,7 @@ class StatisticsResponse(_message.Message):
     CONNECTIONS_REFUSED_FIELD_NUMBER: _builtins.int
     CONNECTIONS_IDLE_CLOSED_FIELD_NUMBER: _builtins.int
     COORDINATION_CPU_NS_FIELD_NUMBER: _builtins.int
+    STORAGE_FIELD_NUMBER: _builtins.int
     broker: _builtins.int
     connections: _builtins.int
     """of Kafka clients, now"""
@@ -874,6 +895,10 @@ class StatisticsResponse(_message.Message):
     def kafka_requests(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """by API; Produce is counted among the operations"""
 
+    @_builtins.property
+    def storage(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """what befell logs and journals, by kind"""
+
     def __init__(
         self,
         *,
@@ -887,10 +912,11 @@ class StatisticsResponse(_message.Message):
         connections_refused: _builtins.int = ...,
         connections_idle_closed: _builtins.int = ...,
         coordination_cpu_ns: _builtins.int = ...,
+        storage: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "connections", b"connections", "connections_idle_closed", b"connections_idle_closed", "connections_made", b"connections_made", "connections_refused", b"connections_refused", "coordination", b"coordination", "coordination_cpu_ns", b"coordination_cpu_ns", "kafka_requests", b"kafka_requests", "operations", b"operations", "refused", b"refused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker", b"broker", "connections", b"connections", "connections_idle_closed", b"connections_idle_closed", "connections_made", b"connections_made", "connections_refused", b"connections_refused", "coordination", b"coordination", "coordination_cpu_ns", b"coordination_cpu_ns", "kafka_requests", b"kafka_requests", "operations", b"operations", "refused", b"refused", "storage", b"storage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

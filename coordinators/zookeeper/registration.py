@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from coordinators.errors import BrokerIdTaken, Unreadable
+from coordinators.model import OFFSET_MAX, is_whole
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.requests import Conflict, Create, Delete, Exists, Write
 
@@ -42,10 +43,14 @@ class Registration:
     def _recall(self, record: bytes) -> None:
         try:
             found = json.loads(record)
-            self._cluster, self._own = str(found["cluster"]), [int(session) for session in found["sessions"]]
-            self.new = bool(found.get("new", False))
-        except (ValueError, TypeError, KeyError) as error:
+            cluster, sessions, new = found["cluster"], found["sessions"], found.get("new", False)
+            if not isinstance(cluster, str) or not isinstance(sessions, list) or not isinstance(new, bool):
+                raise TypeError("a cluster is text, sessions are a list, and new is true or false")
+            if not all(is_whole(session, -OFFSET_MAX - 1, OFFSET_MAX) for session in sessions):
+                raise ValueError("sessions are numbers")
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise Unreadable(f"journal zookeeper holds {record[:100]!r}, which this program never wrote") from error
+        self._cluster, self._own, self.new = cluster, sessions, new
 
     async def enter(self) -> None:
         """Make this broker live with the present session.

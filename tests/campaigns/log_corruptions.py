@@ -2,7 +2,8 @@
 
 `python -m tests.campaigns.log_corruptions --count 10000` runs seeds 0 to 9999 and prints the first that fails, which
 `--seed N --count 1` repeats. Each seed makes a log, stops it in order or by a crash, damages one of its files in one of
-the ways of CORRUPTIONS, opens it and reads everything there is.
+the ways of CORRUPTIONS, opens it and reads everything there is. What was synced is served, or named as damaged or
+missing; a flipped bit in what a start scans costs the one batch that it hits.
 """
 
 import argparse
@@ -74,7 +75,7 @@ Corruption = Callable[[random.Random, Path], None]
 CORRUPTIONS: tuple[Corruption, ...] = (
     flip_bit, cut_off, zero_block, swap_blocks, add_garbage, swap_files, delete,
 )  # fmt: skip
-KINDS = ("log", "log", "log", "index", "index", "producers", "checkpoint")
+KINDS = ("log", "log", "log", "index", "index", "producers", "checkpoint", "synced")
 
 
 Sent = tuple[int, Batch] | None
@@ -125,6 +126,7 @@ def _run(chance: random.Random, directory: Path) -> str:
         log.close()
     else:
         abandon(log)
+    promised, scanned_from = log.synced_offset, log._recovered_offset
     before = {file: file.read_bytes() for file in directory.glob("*.log")}
     path, corrupt = _damage(chance, directory)
     touched = {file for file, data in before.items() if not file.exists() or file.read_bytes() != data}
@@ -133,6 +135,12 @@ def _run(chance: random.Random, directory: Path) -> str:
     assert all(stored.get(offset) == data for offset, data in found.items()), "a wrong byte was served"
     if in_order and path.suffix:
         _check_nothing_else_is_lost(found, stored, touched, before)
+    if path.suffix or corrupt is not swap_files:  # which takes two: what was synced, and the note of it
+        _check_what_was_synced(log, found, damaged, stored, promised)
+        assert corrupt is add_garbage or all(cut.offset >= promised for cut in log.recovery.cuts)
+    if corrupt is flip_bit and path.suffix == ".log" and not in_order and int(path.stem) >= scanned_from:
+        lost = stored.keys() - found.keys()
+        assert len(lost) <= 1, f"one flipped bit costs the batches at {sorted(lost)}"
     _check_it_can_be_used(log, found, damaged, sent)
     return f"{corrupt.__name__} of {path.suffix or path.name}"
 
@@ -158,6 +166,17 @@ def _check_nothing_else_is_lost(
     for offset in stored:
         segment = max(base for base in bases if base <= offset)
         assert segment in lost_segments or offset in found, f"offset {offset} is lost, its file was not touched"
+
+
+def _check_what_was_synced(
+    log: Log, found: dict[int, bytes], damaged: list[tuple[int, int]], stored: dict[int, bytes], promised: int
+) -> None:
+    """It is served or named, and its offsets are not given out again."""
+    assert log.end_offset >= promised
+    named = [(damage.begin, damage.end) for damage in (log.recovery.missing_front,) if damage is not None]
+    for offset in stored:
+        in_damage = any(begin <= offset < end for begin, end in [*damaged, *named])
+        assert offset >= promised or offset in found or in_damage, f"{offset} was synced, and nobody says it is lost"
 
 
 def _check_it_can_be_used(log: Log, found: dict[int, bytes], damaged: list[tuple[int, int]], sent: Sent) -> None:

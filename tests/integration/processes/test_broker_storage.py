@@ -74,6 +74,18 @@ def test_a_commit_that_cannot_be_kept_is_refused_and_not_half_made(broker: Runni
     assert commit(broker) == pb.STORAGE_FAILED
 
 
+def test_with_space_again_writing_comes_back_without_a_restart(broker: RunningBroker, disk: Path) -> None:
+    produce(broker, b"before")
+    ballast = fill(disk)
+    assert produce(broker, b"x" * 65_536).error.code == pb.STORAGE_FAILED
+    assert pb.STORAGE_FAILED in {create(broker, f"another-{n}") for n in range(60)}, "a journal's last page has room"
+    ballast.unlink()
+    assert produce(broker, b"after").base_offset == 1
+    assert values(broker) == [b"before", b"after"]
+    assert create(broker, "another") == pb.OK
+    assert commit(broker) == pb.OK
+
+
 def test_with_space_again_the_next_start_takes_writes_and_has_lost_nothing(broker: RunningBroker, disk: Path) -> None:
     produce(broker, b"before")
     ballast = fill(disk)

@@ -80,7 +80,7 @@ def test_a_death_while_it_is_noted_leaves_the_whole_note_or_none(tmp_path: Path,
 def test_the_note_is_on_the_disk_before_its_name_and_the_name_before_the_start_goes_on(tmp_path: Path) -> None:
     files = FaultyFiles()
     owned(tmp_path, 7, files)
-    assert files.calls == ["open_read", "open_replace", "writev", "fsync", "rename", "fsync"]
+    assert files.calls == ["open_read", "open_replace", "writev", "fsync", "rename", "open_directory", "fsync"]
 
 
 @pytest.mark.parametrize("error", [errno.EROFS, errno.ENOSPC])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokers.journal import RECORD_BYTES_MAX, FileJournal
+from brokers.notices import Notices
 from coordinators.errors import JournalFailed
 from tests.unit.log.faulty_files import Death, FaultyFiles
 
@@ -166,7 +168,7 @@ def test_whole_records_behind_a_damaged_one_are_not_thrown_away(path: Path, reco
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
 def test_a_disk_that_refuses_is_told_and_ends_writing_but_not_reading(
     path: Path, files: FaultyFiles, error: int
 ) -> None:
@@ -181,6 +183,44 @@ def test_a_disk_that_refuses_is_told_and_ends_writing_but_not_reading(
     assert list(journal.replay()) == RECORDS
     journal.close()
     assert read(path) == RECORDS
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE, errno.ENOMEM])
+@pytest.mark.parametrize("call", ["writev", "open_append", "open_replace", "rename", "open_directory"])
+def test_a_lack_of_space_or_handles_passes_and_the_next_record_is_taken(
+    path: Path, files: FaultyFiles, call: str, error: int
+) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=True, files=files)
+    files.fail(call, error=error)
+    with suppress(JournalFailed):
+        journal.replace(RECORDS)
+    with suppress(JournalFailed):
+        journal.append(b"four")
+    files.heal()
+    journal.append(b"five")
+    journal.close()
+    assert read(path) in ([*RECORDS, b"five"], [*RECORDS, b"four", b"five"])
+
+
+def test_a_torn_end_is_told_and_a_last_record_that_may_be_damaged_is_kept(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    notices = Notices()
+    written(path, RECORDS)
+    content = path.read_bytes()
+    end = len(content) - FRAME - len(RECORDS[-1])
+    path.write_bytes(content[:-1])
+    assert read(path) == RECORDS[:-1]
+    assert f"{path}: {FRAME + 4} bytes behind the last whole record were cut off (the beginning of one)" in caplog.text
+    assert not list(path.parent.glob("*.cut"))
+    path.write_bytes(content[:-1] + b"?")
+    journal = FileJournal(path, durable=False, notices=notices)
+    journal.close()
+    aside = path.with_name(f"{path.name}.{end}.cut")
+    assert f"(kept in {aside.name}; a change that was made last may be missing)" in caplog.text
+    assert aside.read_bytes() == content[end:-1] + b"?"
+    assert notices.counts == {"journal_cut_bytes": FRAME + 5}
 
 
 @pytest.mark.parametrize("short_to", [0, 1, 7, 8, 11])
@@ -265,7 +305,7 @@ def test_a_rewrite_that_a_full_disk_cuts_short_leaves_what_was_there(
     written(path, RECORDS)
     journal = FileJournal(path, durable=False, files=files)
     files.short_to = short_to
-    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal: short write"):
+    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal: .*short write"):
         journal.replace([b"new", b"more"])
     journal.close()
     assert read(path) == RECORDS
@@ -286,7 +326,7 @@ def test_a_durable_rewrite_is_on_the_disk_before_its_name_and_the_name_after_it(
     files.calls.clear()
     journal.replace([b"new"])
     journal.close()
-    assert files.calls == ["open_replace", "writev", "fsync", "rename", "fsync", "open_append"]
+    assert files.calls == ["open_replace", "writev", "fsync", "rename", "open_directory", "fsync", "open_append"]
 
 
 def test_on_a_read_only_file_system_a_journal_is_read_and_refuses_records(path: Path, files: FaultyFiles) -> None:

@@ -47,6 +47,10 @@ class FaultyFiles(OsFiles):
         self._enter("writev")
         return os.writev(handle, buffers)
 
+    def pwrite(self, handle: int, data: bytes, position: int) -> int:  # type: ignore[override]
+        self._enter("pwrite")
+        return os.pwrite(handle, data, position)
+
     def pread(self, handle: int, bytes_max: int, position: int) -> bytes:
         self._enter("pread")
         return os.pread(handle, bytes_max, position)
@@ -90,6 +94,14 @@ class FaultyFiles(OsFiles):
     def open_replace(self, path: Path) -> int:  # type: ignore[override]
         self._enter("open_replace", path)
         return OsFiles.open_replace(path)
+
+    def open_update(self, path: Path) -> int:  # type: ignore[override]
+        self._enter("open_update", path)
+        return OsFiles.open_update(path)
+
+    def open_directory(self, path: Path) -> int:  # type: ignore[override]
+        self._enter("open_directory", path)
+        return OsFiles.open_directory(path)
 
     def make_directory(self, path: Path) -> None:  # type: ignore[override]
         self._enter("make_directory", path)

@@ -1,6 +1,7 @@
 """A disk that fails: what was promised stays, what was refused is not there, and the log says so."""
 
 import errno
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +9,17 @@ import pytest
 
 from brokers.log import (
     FsyncPolicy,
+    LeaderEpochStale,
+    Log,
     LogChangeUncertain,
+    LogConfig,
     LogDiskFailed,
+    LogNotSynced,
+    LogRefusesForNow,
     LogRefusesWrites,
     LogSyncFailed,
     LogUnreadable,
+    Notices,
 )
 from tests.unit.log.batches import SMALL, Written, abandon, batch, everything, opened, row
 from tests.unit.log.faulty_files import Death, FaultyFiles
@@ -45,7 +52,7 @@ def assert_a_restart_finds_the_same(written: Written, directory: Path, files: Fa
     assert everything(written.log) == written.batches
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS, errno.EFBIG])
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS, errno.EFBIG])
 def test_a_write_error_undoes_the_append_and_ends_writing(tmp_path: Path, error: int) -> None:
     files = FaultyFiles()
     written = written_log(tmp_path, files)
@@ -58,16 +65,22 @@ def test_a_write_error_undoes_the_append_and_ends_writing(tmp_path: Path, error:
     assert_a_restart_finds_the_same(written, tmp_path, files)
 
 
+def assert_writing_comes_back(written: Written, directory: Path, files: FaultyFiles) -> None:
+    files.heal()
+    assert everything(written.log) == written.batches
+    written.append(b"when there was room again")
+    assert everything(written.log) == written.batches
+    assert_a_restart_finds_the_same(written, directory, files)
+
+
 def test_a_row_that_is_written_in_part_is_undone_whole(tmp_path: Path) -> None:
     files = FaultyFiles()
     written = written_log(tmp_path, files)
     made = row(b"lost", b"lost", b"lost")
     files.short_to = made.header.size + 20
-    with pytest.raises(LogRefusesWrites):
+    with pytest.raises(LogRefusesForNow):
         written.log.append_row(made, 0)
-    files.heal()
-    assert_only_reads_go_on(written)
-    assert_a_restart_finds_the_same(written, tmp_path, files)
+    assert_writing_comes_back(written, tmp_path, files)
 
 
 @pytest.mark.parametrize("written_bytes", [0, 1, 61, 100, 160])
@@ -76,12 +89,109 @@ def test_a_short_write_is_cut_back_however_much_of_it_was_written(tmp_path: Path
     written = written_log(tmp_path, files)
     size = (tmp_path / f"{0:020}.log").stat().st_size
     files.short_to = written_bytes
-    with pytest.raises(LogRefusesWrites, match=f"short write, {written_bytes} of"):
+    with pytest.raises(LogRefusesForNow, match=f"short write, {written_bytes} of"):
         written.log.append([batch(b"lost"), batch(b"lost too"), batch(b"and this")], 0)
     assert (tmp_path / f"{0:020}.log").stat().st_size == size
+    assert_writing_comes_back(written, tmp_path, files)
+
+
+PASSING = [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT]
+
+
+@pytest.mark.parametrize("error", PASSING)
+@pytest.mark.parametrize("call", ["writev", "open_append", "open_replace", "rename", "open_directory"])
+@pytest.mark.parametrize("config", [SMALL, DURABLE])
+def test_what_may_pass_by_itself_is_refused_for_now_and_the_next_append_is_tried(
+    tmp_path: Path, call: str, error: int, config: LogConfig
+) -> None:
+    """A new epoch, a new segment and a write: each of them may be what fails."""
+    files = FaultyFiles()
+    written = Written(opened(tmp_path, config, files))
+    written.append(b"x" * 300)
+    files.fail(call, error=error)
+    with suppress(LogRefusesForNow):
+        written.append(b"x" * 400, epoch=3)
     files.heal()
-    assert_only_reads_go_on(written)
-    assert_a_restart_finds_the_same(written, tmp_path, files)
+    assert written.log.refusal is None
+    written.append(b"y" * 500, epoch=3)
+    written.log.flush()
+    with pytest.raises(LeaderEpochStale):
+        written.append(b"of the former leader", epoch=2)
+    assert everything(written.log) == written.batches
+    abandon(written.log)
+    written.log = opened(tmp_path, config)
+    assert everything(written.log) == written.batches
+    assert not written.log.recovery.cuts
+
+
+def test_an_idempotent_batch_that_was_refused_for_now_is_stored_when_it_is_sent_again(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    written = written_log(tmp_path, files)
+    for _ in range(2):
+        files.fail("writev", error=errno.ENOSPC)
+        sent = [batch(b"one", producer=(7, 0, 0)), batch(b"two", producer=(7, 0, 1))]
+        with pytest.raises(LogRefusesForNow):
+            written.log.append(sent, 0)
+    files.heal()
+    assert written.log.append([batch(b"one", producer=(7, 0, 0))], 0) == [3]
+    files.fail("writev", error=errno.ENOSPC)
+    with pytest.raises(LogRefusesForNow):
+        written.log.append([batch(b"two", producer=(7, 0, 1))], 0)
+    files.heal()
+    assert written.log.append([batch(b"two", producer=(7, 0, 1))], 0) == [4]
+    assert written.log.end_offset == 5
+
+
+@pytest.mark.parametrize("call", ["duplicate", "open_directory", "open_update", "pwrite"])
+def test_a_sync_that_lacks_handles_is_no_failed_sync(tmp_path: Path, call: str) -> None:
+    files = FaultyFiles()
+    written = Written(opened(tmp_path, DURABLE, files))
+    written.append(b"appended")
+    files.fail(call, error=errno.EMFILE)
+    with pytest.raises(LogNotSynced) as refusal:
+        written.log.flush()
+    assert not refusal.value.definite
+    assert written.log.synced_offset == 0
+    written.append(b"more")
+    files.heal()
+    written.log.flush()
+    assert written.log.synced_offset == 2
+    assert written.log.refusal is None
+
+
+def test_a_start_without_handles_is_refused_and_leaves_none_open(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    written = Written(opened(tmp_path, files=files))
+    for _ in range(20):
+        written.append(b"x" * 100)
+    abandon(written.log)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for call in ("open_append", "open_replace", "open_read"):
+        files.fail(call, error=errno.EMFILE)
+        with pytest.raises(LogDiskFailed):
+            opened(tmp_path, files=files)
+        files.heal()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    written.log = opened(tmp_path, files=files)
+    assert written.log.refusal is None
+    assert everything(written.log) == written.batches
+
+
+def test_a_disk_that_failed_says_so_once_with_the_partition(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = FaultyFiles()
+    notices = Notices()
+    log = Log.open(tmp_path / "t-0", SMALL, now_ms=0, files=files, notices=notices)
+    files.fail("writev", error=errno.EMFILE)
+    for _ in range(3):
+        with pytest.raises(LogRefusesForNow):
+            log.append([batch()], 0)
+    files.fail("writev", error=errno.EIO)
+    for _ in range(3):
+        with pytest.raises(LogRefusesWrites):
+            log.append([batch()], 0)
+    assert [record.getMessage().startswith(f"broker: {tmp_path / 't-0'}") for record in caplog.records] == [True, True]
+    assert "Input/output error" in caplog.records[1].getMessage()
+    assert notices.counts == {"writes_refused_for_now": 3, "logs_closed_for_writing": 1}
 
 
 def test_an_append_that_cannot_be_undone_is_uncertain_and_never_served(tmp_path: Path) -> None:
@@ -115,7 +225,7 @@ def test_death_in_a_write_leaves_a_tail_that_the_next_start_cuts(tmp_path: Path)
 def test_what_an_append_has_to_prepare_may_fail_and_nothing_is_appended(tmp_path: Path, call: str) -> None:
     files = FaultyFiles()
     written = written_log(tmp_path, files)
-    files.fail(call, error=errno.ENOSPC)
+    files.fail(call, error=errno.EIO)
     with pytest.raises(LogRefusesWrites):
         written.log.append([batch(b"x" * 590)], leader_epoch=1)  # begins an epoch and a segment
     files.heal()
@@ -191,8 +301,9 @@ def test_too_many_open_files_is_told_and_passes(tmp_path: Path) -> None:
     with pytest.raises(LogDiskFailed):
         everything(written.log)
     files.fail("duplicate", error=errno.EMFILE)
-    with pytest.raises(LogDiskFailed):
+    with pytest.raises(LogNotSynced) as refusal:
         written.log.flush()
+    assert not refusal.value.definite
     files.heal()
     written.log.flush()
     assert everything(written.log) == written.batches
