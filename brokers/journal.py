@@ -4,17 +4,22 @@ Each record is its length and CRC-32C, then its bytes. A crash can tear only the
 next start cuts it off, so that nothing is ever appended behind something that cannot be read. A record that is broken
 with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused. Where the next
 one begins cannot be asked of the broken one, whose length may be what is broken: it is looked for at every byte.
+
+A disk that refuses, because it is full or cannot be written for a while, costs what was to be written and nothing else:
+the file is cut back to its last whole record, before anything more is appended at the latest, and the next record is
+tried again. Only a sync that failed ends writing until the next start, for nobody can tell what it left behind.
 """
 
 from __future__ import annotations
 
 import re
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
-from brokers.log.files import OS_FILES, Files, is_read_only, read_file, replace_file, sync_directory
+from brokers.log.files import OS_FILES, Files, is_read_only, read_file, sync_directory, write_file
 from coordinators.errors import JournalFailed
 
 if TYPE_CHECKING:
@@ -29,7 +34,7 @@ _LENGTH: Final = re.compile(rb"(?s)(?=\x00(?:[^\x00]..|.[^\x00].|..[^\x00])|\x01
 
 
 class FileJournal:
-    """One journal. `durable` syncs each record to the disk itself before `append` returns.
+    """One journal. `durable` syncs what is written to the disk itself before `append` returns.
 
     Opening it raises `JournalFailed` where it is damaged, and OSError where the disk refuses. On a read-only file
     system it can be read, and takes no records.
@@ -39,7 +44,7 @@ class FileJournal:
         self._path = path
         self._durable = durable
         self._files = files
-        self._refusal: str | None = None
+        self._over: str | None = None
         files.make_directory(path.parent)
         self._records = self._recovered()
 
@@ -51,11 +56,10 @@ class FileJournal:
             raise JournalFailed(
                 f"{self._path} is damaged at byte {end}: restore it, or move it away to start without what it holds"
             )
-        self._size = end
+        self._size, self._torn = end, end < len(content)
         self._handle = self._opened()
         if self._handle is not None:
-            if end < len(content):
-                self._files.truncate(self._handle, end)
+            self._cut_back(self._handle)
             if self._durable:
                 sync_directory(self._files, self._path.parent)
         return records
@@ -67,7 +71,6 @@ class FileJournal:
         except OSError as error:
             if not is_read_only(error):
                 raise
-            self._refusal = f"cannot write {self._path.name}: {error}"
             return None
 
     def replay(self) -> Iterator[bytes]:
@@ -75,41 +78,81 @@ class FileJournal:
         records, self._records = self._records, []
         return iter(records)
 
-    def append(self, record: bytes) -> None:
-        """Raises `JournalFailed` with the reason; the file is then as it was before."""
-        if self._refusal is not None or self._handle is None:
-            raise JournalFailed(self._refusal)
-        framed = _framed(record)
+    def append(self, *records: bytes) -> None:
+        """All of them or none. Raises `JournalFailed` with the reason; what was there before stays."""
+        if self._over is not None:
+            raise JournalFailed(self._over)
+        framed = b"".join(map(_framed, records))
         try:
-            written = self._files.writev(self._handle, [framed])
-            if written != len(framed):
-                raise OSError(f"short write: {written} of {len(framed)} bytes")
-            if self._durable:
-                self._files.fdatasync(self._handle)
+            if self._handle is None:
+                self._handle = self._files.open_append(self._path)
+            self._cut_back(self._handle)
+            self._write(self._handle, framed)
         except OSError as error:
-            self._refusal = f"cannot write {self._path.name}: {error}"
-            self._undo(self._handle)
-            raise JournalFailed(self._refusal) from error
+            raise JournalFailed(self._refused("write", error)) from error
         self._size += len(framed)
 
-    def _undo(self, handle: int) -> None:
-        try:
+    def _write(self, handle: int, framed: bytes) -> None:
+        self._torn = True  # until it is whole
+        written = self._files.writev(handle, [framed])
+        if written != len(framed):
+            raise OSError(f"short write: {written} of {len(framed)} bytes")
+        if self._durable:
+            try:
+                self._files.fdatasync(handle)
+            except OSError as error:  # a second one would prove nothing: the pages that were lost may count as clean
+                self._over = f"cannot write {self._path.name}: {error}"
+                raise
+        self._torn = False
+
+    def _cut_back(self, handle: int) -> None:
+        """Cut off what an earlier write left behind the last whole record: nothing is appended behind it."""
+        if self._torn:
             self._files.truncate(handle, self._size)
-        except OSError as error:  # the torn record's CRC keeps it from being read; nothing is appended behind it
-            self._refusal = f"{self._refusal}; nor can it be cut back: {error}"
+            self._torn = False
+
+    def _refused(self, what: str, error: OSError) -> str:
+        """Why, when what can be undone is undone."""
+        reason = f"cannot {what} {self._path.name}: {error}"
+        try:
+            if self._handle is not None:
+                self._cut_back(self._handle)
+        except OSError as other:  # the torn record's CRC keeps it from being read; it is cut off before the next one
+            reason = f"{reason}; nor can it be cut back: {other}"
+        return reason
 
     def replace(self, records: Iterable[bytes]) -> None:
         """Put `records` in the place of all that is there, in one step. If it raises `JournalFailed`, those stay."""
         content = b"".join(map(_framed, records))
         try:
-            replace_file(self._files, self._path, content, durable=self._durable)
-            old, self._handle = self._handle, self._files.open_append(self._path)
-            if old is not None:
-                self._files.close(old)
+            handle = self._fresh(content)
         except OSError as error:
-            self._refusal = f"cannot rewrite {self._path.name}: {error}"
-            raise JournalFailed(self._refusal) from error
-        self._size = len(content)
+            raise JournalFailed(f"cannot rewrite {self._path.name}: {error}") from error
+        self.close()
+        self._handle, self._size, self._torn = handle, len(content), False
+        if self._durable:
+            try:
+                sync_directory(self._files, self._path.parent)
+            except OSError as error:  # which of the two files a crash leaves is open: none may be appended to
+                self._over = f"cannot rewrite {self._path.name}: {error}"
+                raise JournalFailed(self._over) from error
+
+    def _fresh(self, content: bytes) -> int:
+        """The handle of a file of that content, under the journal's name."""
+        path = self._path.with_suffix(self._path.suffix + ".new")
+        try:
+            write_file(self._files, path, content, durable=self._durable)
+            handle = self._files.open_append(path)
+        except OSError:
+            with suppress(OSError):  # it may hold the last room that there was
+                self._files.unlink(path)
+            raise
+        try:
+            self._files.rename(path, self._path)
+        except OSError:
+            self._files.close(handle)
+            raise
+        return handle
 
     def close(self) -> None:
         if self._handle is not None:

@@ -58,5 +58,5 @@ class OutcomeUnknown(CoordinationError):
 
 
 class JournalFailed(Exception):
-    """The disk refused a journal that a broker lends. Definite: the record is not in it; it takes no more until the
-    next start. No `CoordinationError`, for it is the broker's storage that failed."""
+    """The disk refused a journal that a broker lends. Definite: what was to be written is not in it; to try again is
+    safe. No `CoordinationError`, for it is the broker's storage that failed."""
