@@ -49,14 +49,15 @@ class Registration:
         """Make this broker live with the present session.
 
         Raises `BrokerIdTaken`, `Unreadable` (the tree is another cluster's, or has been wiped), `Unavailable`,
-        `OutcomeUnknown`: to try again is safe.
+        `OutcomeUnknown`, `JournalFailed`: to try again is safe.
         """
         session_id = self._session.id
         await self._find_cluster()
-        own = [session for session in self._own if session != session_id]
-        self._own = [*own[1 - SESSIONS_REMEMBERED_MAX :], session_id]
+        others = [session for session in self._own if session != session_id]
+        own = [*others[1 - SESSIONS_REMEMBERED_MAX :], session_id]
         # Before the znode is there: whoever finds it later must know that it was ours.
-        self._journal.replace([json.dumps({"cluster": self._cluster, "sessions": self._own}).encode()])
+        self._journal.replace([json.dumps({"cluster": self._cluster, "sessions": own}).encode()])
+        self._own = own
         await self._take_place()
 
     async def _find_cluster(self) -> None:
