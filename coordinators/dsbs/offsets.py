@@ -21,7 +21,7 @@ from coordinators.model import Committed
 from coordinators.placement import group_succession
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from coordinators.dsbs.ledger import Ledger
     from coordinators.model import TopicPartition
@@ -226,10 +226,12 @@ class Offsets:
         """When each group committed last, in ms since 1970."""
         return {group: max(row.version for row in rows.values()) for group, rows in self._groups.items()}
 
-    def forget(self, groups: Iterable[str]) -> None:
+    def forget(self, groups: Collection[str]) -> None:
+        """They stay gathered until others are forgotten: who holds copies of them forgets them a little later, and is
+        not to be asked for what he has until then."""
+        self.gathered = {group for group in self.gathered if group in self._groups}
         for group in groups:
             self._drop(list(self._groups.get(group, {}).values()))
-            self.gathered.discard(group)
 
     def _drop(self, rows: Iterable[OffsetRow]) -> None:
         for row in rows:
