@@ -303,7 +303,8 @@ class DsbsCoordinator(Coordinator):
         """Have on the disk what has happened, as far as it goes; lead what may be led by then."""
         refused_before = self._disk.refusal is not None
         self._disk.catch_up(rows)
-        if self._disk.refusal is not None and not refused_before:
+        serves = self._joined is not None and self._joined.done()  # a start that fails says so by itself
+        if serves and self._disk.refusal is not None and not refused_before:
             _LOG.error("broker %s: its tables cannot be written to the disk: %s", self.me.id, self._disk.refusal)
         elif refused_before and self._disk.refusal is None:
             _LOG.warning("broker %s: its tables are written to the disk again", self.me.id)

@@ -1,4 +1,4 @@
-"""What every back end must do (coordinators/api.py): groups that nobody uses go, and what is in a topic goes with it."""
+"""What every back end must do (coordinators/api.py): groups that nobody uses go, and so does what a topic had."""
 
 from __future__ import annotations
 
