@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from coordinators.model import ClusterView, Committed, Partition, Topic, TopicSettings
 
 SESSION_BITS: Final = 62
+_UNASKED: Final = (Received, Wake, Start)  # by this broker's own clients
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -254,7 +255,7 @@ class DsbsCoordinator(Coordinator):
     def _do(self, event: Event) -> None:
         """One step. Raises `JournalFailed` where the disk refuses what has to be there first; nothing is done then."""
         machine = self._running
-        first = () if isinstance(event, Received | Wake | Start) else machine.prepare(event)
+        first = () if isinstance(event, _UNASKED) else machine.prepare(event)
         if first:
             self._disk.write(first)
         self._perform(machine.step(event, self._now_ms()))

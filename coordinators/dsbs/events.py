@@ -59,8 +59,8 @@ class Resign:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Of a group that is gathered here, at `at_ms` since 1970. Where a place is the group's first in its partition
-    (`Offsets.begins`), answered by `Finished` with the token: `known_to` are the brokers that keep it."""
+    """Of a group that is gathered here, at `at_ms` since 1970. With a token, as it needs where a place is the group's
+    first in its partition (`Offsets.begins`), answered by `Finished`: `known_to` are the brokers that keep it."""
 
     group: str
     offsets: Mapping[TopicPartition, Committed]

@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from coordinators.dsbs import topics
 from coordinators.dsbs.changes import Changes
@@ -217,9 +217,8 @@ class Machine:
 
     def _commit(self, group: str, rows: Sequence[Row], token: int) -> None:
         """First places are waited for until others keep copies of them."""
-        first = self.offsets.begins(group, [row.at for row in _offset_rows(rows)])
-        asked = self.offsets.commit(group, _offset_rows(rows), self._now_ms, token)
-        if first:
+        asked = self.offsets.commit(group, cast("Sequence[OffsetRow]", rows), self._now_ms, token)
+        if token:
             body = Copy(self.offsets.begun(token), token)
             self._ledger.send([self.table.members[number].broker for number in asked], body)
             self._requests.begin(token, body, asked, self._now_ms)
@@ -415,10 +414,6 @@ class Machine:
         self._gathering[token] = group
         self._ledger.send([members[number].broker for number in asked], body)
         self._requests.begin(token, body, asked, self._now_ms)
-
-
-def _offset_rows(rows: Iterable[Row]) -> list[OffsetRow]:
-    return [row for row in rows if isinstance(row, OffsetRow)]
 
 
 def _table_rows(rows: Iterable[Row]) -> list[TableRow]:

@@ -77,7 +77,7 @@ class Offsets:
     def commit(self, group: str, rows: Sequence[OffsetRow], now_ms: int, token: int) -> list[int]:
         """Take in the rows of a commit; whom to send those that are first at once, under `token`."""
         held = self._groups.get(group, {})
-        first = tuple(row for row in rows if row.at not in held or row.key in self._alone)
+        first = tuple(row for row in rows if row.at not in held or row.key in self._alone) if token else ()
         for row in rows:
             self._put(row)
         self._ledger.keep(rows)
