@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Final
@@ -23,17 +24,22 @@ from brokers.store import Store
 from brokers.topics import TopicAdmin
 from brokers.wire.framing import FrameLimits
 from coordinators.config import CoordinatorSetup
+from coordinators.errors import CoordinationError, JournalFailed
 from coordinators.registry import create
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from brokers.config import BrokerConfig, Limits
+    from brokers.groups.groups import Groups
     from coordinators.api import Coordinator, Journal
-    from coordinators.errors import CoordinationError
 
 
 MAINTENANCE_S: Final = 10.0
+EXPIRY_PARTS: Final = 8  # so many times in the retention of offsets, and each hour, it is seen which groups go
+EXPIRY_S_MIN: Final = 0.1
+EXPIRY_S_MAX: Final = 3600.0
+_LOG: Final = logging.getLogger(__name__)
 
 
 class BrokerProcess:
@@ -93,6 +99,7 @@ class BrokerProcess:
         self._keep(self._end_with(coordinator, asyncio.current_task()))
         self._keep(_follow(store, coordinator))
         self._keep(_maintain(store))
+        self._keep(_expire_groups(coordinator, kafka.groups, config.offsets.retention_ms))
         if config.log.fsync is FsyncPolicy.INTERVAL:
             self._keep(_sync_every(store, config.log.fsync_interval_ms))
 
@@ -143,6 +150,16 @@ async def _maintain(store: Store) -> None:
     while True:
         await asyncio.sleep(MAINTENANCE_S)
         await store.maintain()
+
+
+async def _expire_groups(coordinator: Coordinator, groups: Groups, retention_ms: int) -> None:
+    """Forget what groups committed that nobody uses. What cannot be forgotten now is forgotten later."""
+    while True:
+        await asyncio.sleep(min(max(retention_ms / 1000 / EXPIRY_PARTS, EXPIRY_S_MIN), EXPIRY_S_MAX))
+        try:
+            await coordinator.expire_groups(retention_ms, groups.all().keys())
+        except (CoordinationError, JournalFailed) as error:
+            _LOG.warning("groups that nobody uses cannot be forgotten for now: %s", error)
 
 
 async def _sync_every(store: Store, interval_ms: int) -> None:

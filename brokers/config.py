@@ -37,6 +37,13 @@ class TopicDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetsConfig:
+    """What groups commit is kept until nobody has used the group for that long; Kafka's default."""
+
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of the listeners; equal in every architecture."""
 
@@ -57,6 +64,7 @@ class BrokerConfig:
     coordinator_options: Mapping[str, object]
     log: LogConfig
     topics: TopicDefaults
+    offsets: OffsetsConfig
     limits: Limits
 
 
@@ -106,6 +114,7 @@ def _parsed(found: object) -> BrokerConfig:
         "coordinator": dict,
         "log": dict,
         "topics": dict,
+        "offsets": dict,
         "limits": dict,
     }
     config = _table(found, "the config", known, required=("broker", "brokers", "data_dir", "coordinator"))
@@ -127,6 +136,7 @@ def _parsed(found: object) -> BrokerConfig:
         coordinator_options=options,
         log=_log(config.get("log", {})),
         topics=_settings(TopicDefaults, config.get("topics", {}), "topics", INT32_MAX),
+        offsets=_settings(OffsetsConfig, config.get("offsets", {}), "offsets", INT64_MAX),
         limits=_settings(Limits, config.get("limits", {}), "limits", INT32_MAX),
     )
 

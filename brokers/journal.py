@@ -6,6 +6,10 @@ that is broken and as long as it says may have been torn or damaged: it is cut o
 that is broken with whole ones behind it was not torn but damaged: those are not thrown away, the journal is refused.
 Where the next one begins cannot be asked of the broken one, whose length may be what is broken: it is looked for at
 every byte.
+
+A disk that refuses, because it is full or cannot be written for a while, costs what was to be written and nothing else:
+the file is cut back to its last whole record, before anything more is appended at the latest, and the next record is
+tried again. Only a sync that failed ends writing until the next start, for nobody can tell what it left behind.
 """
 
 from __future__ import annotations
@@ -20,12 +24,12 @@ from crc32c import crc32c
 from brokers.log.files import (
     OS_FILES,
     Files,
-    is_passing,
     is_read_only,
     read_file,
     replace_file,
     short_write,
     sync_directory,
+    write_file,
 )
 from brokers.notices import Notices
 from coordinators.errors import JournalFailed
@@ -42,7 +46,7 @@ _LENGTH: Final = re.compile(rb"(?s)(?=\x00(?:[^\x00]..|.[^\x00].|..[^\x00])|\x01
 
 
 class FileJournal:
-    """One journal. `durable` syncs each record to the disk itself before `append` returns.
+    """One journal. `durable` syncs what is written to the disk itself before `append` returns.
 
     Opening it raises `JournalFailed` where it is damaged, and OSError where the disk refuses. On a read-only file
     system it can be read, and takes no records.
@@ -53,7 +57,7 @@ class FileJournal:
         self._durable = durable
         self._files = files
         self._notices = notices or Notices()
-        self._refusal: str | None = None
+        self._over: str | None = None
         files.make_directory(path.parent)
         self._records = self._recovered()
 
@@ -65,26 +69,25 @@ class FileJournal:
             raise JournalFailed(
                 f"{self._path} is damaged at byte {end}: restore it, or move it away to start without what it holds"
             )
-        self._size = end
+        self._size, self._torn = end, end < len(content)
         self._handle = self._opened()
         if self._handle is not None:
-            if end < len(content):
-                self._cut(content, end, self._handle)
+            if self._torn:
+                self._tell_torn(content[end:])
+            self._cut_back(self._handle)
             if self._durable:
                 sync_directory(self._files, self._path.parent)
         return records
 
-    def _cut(self, content: bytes, end: int, handle: int) -> None:
-        """Cut off what is behind the last whole record. OSError, and the file is as it was."""
-        tail = content[end:]
+    def _tell_torn(self, tail: bytes) -> None:
+        """Say what is cut off behind the last whole record, after what may be of use is kept. OSError."""
         kept = "the beginning of one"
         if not tail.strip(b"\0"):
             kept = "zeros"
         elif _is_as_long_as_it_says(tail):
-            aside = self._path.with_name(f"{self._path.name}.{end}.cut")
+            aside = self._path.with_name(f"{self._path.name}.{self._size}.cut")
             replace_file(self._files, aside, tail, durable=self._durable)
             kept = f"kept in {aside.name}; a change that was made last may be missing"
-        self._files.truncate(handle, end)
         line = f"{self._path}: {len(tail)} bytes behind the last whole record were cut off ({kept})"
         self._notices.tell(line, journal_cut_bytes=len(tail))
 
@@ -95,7 +98,6 @@ class FileJournal:
         except OSError as error:
             if not is_read_only(error):
                 raise
-            self._refusal = f"cannot write {self._path.name}: {error}"
             return None
 
     def replay(self) -> Iterator[bytes]:
@@ -103,74 +105,99 @@ class FileJournal:
         records, self._records = self._records, []
         return iter(records)
 
-    def append(self, record: bytes) -> None:
-        """Raises `JournalFailed` with the reason; the file is then as it was before."""
-        handle = self._ready()
-        framed = _framed(record)
+    def append(self, *records: bytes) -> None:
+        """All of them or none. Raises `JournalFailed` with the reason; what was there before stays."""
+        if self._over is not None:
+            raise JournalFailed(self._over)
+        framed = b"".join(map(_framed, records))
         try:
-            written = self._files.writev(handle, [framed])
-            if written != len(framed):
-                raise short_write(written, len(framed), self._path)
+            if self._handle is None:
+                self._handle = self._files.open_append(self._path)
+            self._cut_back(self._handle)
+            self._write(self._handle, framed)
         except OSError as error:
-            raise self._failed("write", error, self._undo(handle), lasting=not is_passing(error)) from error
-        try:
-            if self._durable:
-                self._files.fdatasync(handle)
-        except OSError as error:  # never tried again: the lost pages may count as clean
-            raise self._failed("write", error, self._undo(handle), lasting=True) from error
+            raise JournalFailed(self._refused("write", error)) from error
         self._size += len(framed)
 
-    def _ready(self) -> int:
-        """The handle for appending. Raises `JournalFailed`."""
-        if self._refusal is not None:
-            raise JournalFailed(self._refusal)
-        if self._handle is None:  # it was given up by a rewrite that failed
+    def _write(self, handle: int, framed: bytes) -> None:
+        self._torn = True  # until it is whole
+        written = self._files.writev(handle, [framed])
+        if written != len(framed):
+            raise short_write(written, len(framed), self._path)
+        if self._durable:
             try:
-                self._handle = self._files.open_append(self._path)
-                self._size = self._files.size(self._handle)
-            except OSError as error:
-                raise self._failed("write", error, lasting=not is_passing(error)) from error
-        return self._handle
+                self._files.fdatasync(handle)
+            except OSError as error:  # a second one would prove nothing: the pages that were lost may count as clean
+                self._over = f"cannot write {self._path.name}: {error}"
+                raise
+        self._torn = False
 
-    def _failed(self, what: str, error: OSError, undoing: str = "", *, lasting: bool) -> JournalFailed:
-        """The error to be raised. A lack of space, handles or memory passes, and the next record is tried."""
-        reason = f"cannot {what} {self._path.name}: {error}{undoing}"
-        if lasting or undoing:
-            self._refusal = reason
-        if self._refusal is not None and not is_read_only(error):  # the process has said that of its folder
-            self._notices.tell_once(f"{self._path}: {reason}", journals_closed_for_writing=1)
-        else:
-            self._notices.count(journal_records_refused=1)
-        return JournalFailed(reason)
-
-    def _undo(self, handle: int) -> str:
-        """Cut back what was written of a record; what went wrong, if that did."""
-        try:
+    def _cut_back(self, handle: int) -> None:
+        """Cut off what an earlier write left behind the last whole record: nothing is appended behind it."""
+        if self._torn:
             self._files.truncate(handle, self._size)
-        except OSError as error:  # the torn record's CRC keeps it from being read; nothing is appended behind it
-            return f"; nor can it be cut back: {error}"
-        return ""
+            self._torn = False
+
+    def _refused(self, what: str, error: OSError) -> str:
+        """Why, when what can be undone is undone."""
+        reason = f"cannot {what} {self._path.name}: {error}"
+        try:
+            if self._handle is not None:
+                self._cut_back(self._handle)
+        except OSError as other:  # the torn record's CRC keeps it from being read; it is cut off before the next one
+            reason = f"{reason}; nor can it be cut back: {other}"
+        if self._over is None:
+            self._notices.count(journal_records_refused=1)
+        else:
+            self._notices.tell_once(f"{self._path}: {reason}", journals_closed_for_writing=1)
+        return reason
 
     def replace(self, records: Iterable[bytes]) -> None:
         """Put `records` in the place of all that is there, in one step. If it raises `JournalFailed`, those stay."""
         content = b"".join(map(_framed, records))
+        folder: int | None = None  # opened first: once the new file has the name, nothing can be undone
         try:
-            replace_file(self._files, self._path, content, durable=self._durable)
+            folder = self._files.open_directory(self._path.parent) if self._durable else None
+            handle = self._fresh(content)
         except OSError as error:
-            self._give_up_handle()
-            raise self._failed("rewrite", error, lasting=not is_passing(error)) from error
-        self._give_up_handle()
-        with suppress(JournalFailed):  # the records are in it; the next append says why it takes no more
-            self._ready()
+            self._close(folder)
+            self._notices.count(journal_records_refused=1)
+            raise JournalFailed(f"cannot rewrite {self._path.name}: {error}") from error
+        self.close()
+        self._handle, self._size, self._torn = handle, len(content), False
+        try:
+            if folder is not None:
+                self._files.fsync(folder)
+        except OSError as error:  # which of the two files a crash leaves is open: none may be appended to
+            self._over = f"cannot rewrite {self._path.name}: {error}"
+            self._notices.tell_once(f"{self._path}: {self._over}", journals_closed_for_writing=1)
+            raise JournalFailed(self._over) from error
+        finally:
+            self._close(folder)
 
-    def _give_up_handle(self) -> None:
-        """The name may stand for another file by now."""
-        if self._handle is not None:
-            handle, self._handle = self._handle, None
+    def _fresh(self, content: bytes) -> int:
+        """The handle of a file of that content, under the journal's name."""
+        path = self._path.with_suffix(self._path.suffix + ".new")
+        try:
+            write_file(self._files, path, content, durable=self._durable)
+            handle = self._files.open_append(path)
+        except OSError:
+            with suppress(OSError):  # it may hold the last room that there was
+                self._files.unlink(path)
+            raise
+        try:
+            self._files.rename(path, self._path)
+        except OSError:
             self._files.close(handle)
+            raise
+        return handle
 
     def close(self) -> None:
-        self._give_up_handle()
+        self._close(self._handle)
+
+    def _close(self, handle: int | None) -> None:
+        if handle is not None:
+            self._files.close(handle)
 
 
 def _framed(record: bytes) -> bytes:

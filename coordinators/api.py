@@ -17,8 +17,11 @@ agreed                 `create_topic`, `delete_topic`. When they return, the cha
                        alone.
 compare and set        `change_in_sync`, `resign`. They happen only if this broker leads at the epoch that it names.
                        `zookeeper`: linearizable. `dsbs`: compared with what this broker knows. `static` refuses.
-durable                `commit_offsets`, `committed_offsets`. A commit that returned is found again after a restart of
-                       the broker that took it; where commits are written at an interval, after an orderly one.
+durable                `commit_offsets`, `committed_offsets`, `expire_groups`. A commit that returned is found again
+                       after a restart of the broker that took it; where commits are written at an interval, after an
+                       orderly one. A group's first commit in a partition outlives its broker, however it ends, where
+                       groups pass on at all: before it, a consumer might begin at the latest message and skip. What
+                       groups committed goes with its topic, and with the group, when nobody has used it for long.
 =====================  ==========================================================================================
 
 Leadership passes without being asked for: the back ends see to it that the partitions of a dead broker get the leader
@@ -41,6 +44,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from coordinators.doubt import TICKS_IN_DOUBT, Doubt
 from coordinators.errors import CoordinationError, InvalidRequest, NotCoordinator, Unavailable
+from coordinators.idleness import Idleness
 from coordinators.meter import Meter
 from coordinators.model import (
     DEFAULT_SETTINGS,
@@ -61,6 +65,8 @@ from coordinators.views import Views
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 
+    from coordinators.idleness import Stamps
+
 HOMES_REMEMBERED_MAX: Final = 4096
 HEARD_WITHIN_S: Final = 5.0  # a request that needs this broker to have heard from the others waits no longer
 T = TypeVar("T")
@@ -80,14 +86,17 @@ FOR_EVER: Final = Standing(0, 0)
 class Journal(Protocol):
     """A durable list of records that a broker lends to its coordinator, on the broker's own disk."""
 
-    def append(self, record: bytes) -> None:
-        """Write one record; it survives a crash of the process, and of the machine as far as `fsync` says."""
+    def append(self, *records: bytes) -> None:
+        """Write records, all or none; they survive a crash of the process, and of the machine as far as `fsync` says.
+
+        Raises `JournalFailed`: to try again is safe.
+        """
 
     def replay(self) -> Iterator[bytes]:
         """All records, oldest first; a torn last record is not among them."""
 
     def replace(self, records: Iterable[bytes]) -> None:
-        """Put `records` in the place of all that is there, atomically."""
+        """Put `records` in the place of all that is there, atomically. Raises `JournalFailed`: what was there stays."""
 
 
 class Coordinator(ABC):
@@ -106,6 +115,7 @@ class Coordinator(ABC):
         self._views = Views()
         self._homes: dict[str, int] = {}  # of groups, as they are among the brokers of one view
         self._homes_among: Mapping[int, Broker] | None = None
+        self._idleness = Idleness()
         self._loss: CoordinationError | None = None
         self._lost = asyncio.Event()
         self._doubt_s = doubt_s
@@ -392,6 +402,22 @@ class Coordinator(ABC):
         self._check_serves(group)
         return await self._waited("committed", self._committed_offsets(group))
 
+    async def expire_groups(self, retention_ms: int, members: Collection[str]) -> None:
+        """Forget the groups that have had no members and committed nothing for `retention_ms`, with all that they
+        committed; `members` are the groups that have some here. For a broker to call some times in that while.
+
+        Raises `Unavailable`, `OutcomeUnknown`, `JournalFailed`: the rest is forgotten by a later call.
+        """
+        await self._waited("expire_groups", self._expire_groups(retention_ms, members))
+
+    async def _expire_groups(self, retention_ms: int, members: Collection[str]) -> None:
+        stamps = await self._group_stamps()
+        verdict = self._idleness.judge(stamps, members, retention_ms, int(self._clock() * 1000))
+        for group in verdict.in_use:
+            await self._stamp_group(group)
+        if verdict.over:
+            await self._forget_groups({group: stamps.of_groups[group] for group in verdict.over})
+
     def _check_serves(self, group: str) -> None:
         if (fault := group_name_fault(group)) is not None:
             raise InvalidRequest(fault)
@@ -405,6 +431,18 @@ class Coordinator(ABC):
 
     @abstractmethod
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]: ...
+
+    @abstractmethod
+    async def _group_stamps(self) -> Stamps:
+        """When the groups that this broker keeps offsets of committed last."""
+
+    @abstractmethod
+    async def _stamp_group(self, group: str) -> None:
+        """Note that the group is in use: as if it had committed again what it has."""
+
+    @abstractmethod
+    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
+        """Forget these groups, but for those that are stamped otherwise by now."""
 
     # --- counting -----------------------------------------------------------------------------------------
 

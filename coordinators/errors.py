@@ -65,8 +65,8 @@ class OutcomeUnknown(CoordinationError):
 
 
 class JournalFailed(Exception):
-    """The disk refused a journal that a broker lends. Definite: the record is not in it. On a disk that failed it takes
-    no more until the next start. No `CoordinationError`, for it is the broker's storage that failed."""
+    """The disk refused a journal that a broker lends. Definite: what was to be written is not in it; to try again is
+    safe. No `CoordinationError`, for it is the broker's storage that failed."""
 
 
 def lost_disk(broker: int, lost: Sequence[TopicPartition]) -> str:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from coordinators.api import Coordinator
 from coordinators.errors import BrokerIdTaken, OutcomeUnknown, TopicExists, Unavailable
+from coordinators.idleness import Stamps
 from coordinators.leadership import resigned, succession, with_in_sync
 from coordinators.model import NO_LEADER, Creation, Topic, TopicPartition
 from coordinators.placement import group_home, place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from coordinators.model import Broker, ClusterView, Committed, Partition, TopicSettings
 
@@ -34,6 +35,8 @@ class MemoryCluster:
         self.topics: dict[str, Topic] = {}
         self.lives: Counter[str] = Counter()  # that topics of a name have had
         self.offsets: dict[str, dict[TopicPartition, Committed]] = {}
+        self.stamps: dict[str, int] = {}  # of groups, by `clock`, in ms
+        self.groups_in: dict[str, set[str]] = {}  # a topic
         self._answers_to_lose: set[int] = set()
 
     # --- what a test may do -------------------------------------------------------------------------------
@@ -76,6 +79,17 @@ class MemoryCluster:
         if by in self._answers_to_lose:
             self._answers_to_lose.remove(by)
             raise OutcomeUnknown("the answer was lost")
+
+    def now_ms(self) -> int:
+        return int(self.clock() * 1000)
+
+    def forget_offsets(self, group: str, ats: Collection[TopicPartition]) -> None:
+        """The group goes with the last of them."""
+        rows = self.offsets[group]
+        for at in ats:
+            del rows[at]
+        if not rows:
+            del self.offsets[group], self.stamps[group]
 
     def put(self, at: TopicPartition, partition: Partition) -> None:
         topic = self.topics[at.topic]
@@ -146,9 +160,8 @@ class MemoryCoordinator(Coordinator):
         self._reach()
         self.view().topic(name)
         del self._cluster.topics[name]
-        for rows in self._cluster.offsets.values():
-            for at in [at for at in rows if at.topic == name]:
-                del rows[at]
+        for group in self._cluster.groups_in.pop(name, ()):
+            self._cluster.forget_offsets(group, [at for at in self._cluster.offsets[group] if at.topic == name])
         self._cluster.changed(self.me.id)
 
     async def _change_in_sync(self, at: TopicPartition, in_sync: frozenset[int], epoch: int) -> Partition:
@@ -169,7 +182,29 @@ class MemoryCoordinator(Coordinator):
         for at in offsets:
             self.view().partition(at)
         self._cluster.offsets.setdefault(group, {}).update(offsets)
+        self._cluster.stamps[group] = self._cluster.now_ms()
+        for at in offsets:
+            self._cluster.groups_in.setdefault(at.topic, set()).add(group)
 
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         self._reach()
         return dict(self._cluster.offsets.get(group, {}))
+
+    async def _group_stamps(self) -> Stamps:
+        self._reach()
+        served = {group: at_ms for group, at_ms in self._cluster.stamps.items() if self._serves(group)}
+        return Stamps(self._cluster.now_ms(), served)
+
+    def _serves(self, group: str) -> bool:
+        return self.group_coordinator(group) == self.me.id
+
+    async def _stamp_group(self, group: str) -> None:
+        self._reach()
+        self._cluster.stamps[group] = self._cluster.now_ms()
+
+    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
+        self._reach()
+        for group in [group for group, at_ms in stamps.items() if self._cluster.stamps.get(group) == at_ms]:
+            for at in self._cluster.offsets[group]:
+                self._cluster.groups_in[at.topic].discard(group)
+            self._cluster.forget_offsets(group, list(self._cluster.offsets[group]))

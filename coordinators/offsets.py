@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinators.compact_json import encoded
-from coordinators.errors import Unreadable
+from coordinators.errors import JournalFailed, Unreadable
+from coordinators.idleness import Stamps
 from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed, TopicPartition, is_whole
+from coordinators.wall_clock import now_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from coordinators.api import Journal
 
@@ -19,61 +22,125 @@ if TYPE_CHECKING:
 _STALE_RECORDS_MAX: Final = 20_000
 
 
-class OffsetTable:
-    """group -> partition -> committed place. A commit is in the journal before it is in the table."""
+class _Row(NamedTuple):
+    """A group's place in one life of a topic, and when it was committed, in ms since 1970."""
 
-    def __init__(self, journal: Journal) -> None:
+    place: Committed
+    at_ms: int
+    life: str
+
+
+class OffsetTable:
+    """group -> partition -> committed place. A commit is in the journal before it is in the table.
+
+    `life_of` says which life of a topic's name is the present one, None where there is none. Rows of another life are
+    no longer in force: so deleting a topic writes nothing here, and cannot be half done.
+    """
+
+    def __init__(self, journal: Journal, life_of: Callable[[str], str | None]) -> None:
         """Raises `Unreadable` where the journal holds what this program never wrote."""
         self._journal = journal
-        self._groups: dict[str, dict[TopicPartition, Committed]] = {}
+        self._life_of = life_of
+        self._groups: dict[str, dict[TopicPartition, _Row]] = {}
+        self._in_topic: dict[str, set[str]] = {}
         self._records = 0
+        self._rewritten_at = _STALE_RECORDS_MAX
+        former = False
         for record in journal.replay():
-            self._replay(record)
+            former |= self._replay(record)
             self._records += 1
+        if former:  # records of an earlier version do not say which life they belong to, and must before it is over
+            self._rewrite_if_there_is_room()
 
-    def _replay(self, record: bytes) -> None:
+    def _replay(self, record: bytes) -> bool:
+        """Whether it is an earlier version's, which has neither time nor life: it is of the present one."""
         try:
-            group, topic, partition, offset, epoch, metadata = json.loads(record)
-            if not (isinstance(group, str) and isinstance(topic, str) and isinstance(metadata, str)):
-                raise TypeError("group, topic and metadata are text")
+            group, topic, partition, offset, epoch, metadata, *rest = json.loads(record)
+            present = self._life_of(topic) if isinstance(topic, str) else None
+            at_ms, life = rest or (0, str(present))
+            if not all(isinstance(text, str) for text in (group, topic, metadata, life)):
+                raise TypeError("group, topic, metadata and life are text")
             if not is_whole(partition, 0, PARTITIONS_MAX) or not is_whole(epoch, -1, EPOCH_MAX):
                 raise ValueError("partition and epoch are numbers")
-            if not is_whole(offset, 0, OFFSET_MAX):
-                raise ValueError("an offset is a number")
+            if not is_whole(offset, 0, OFFSET_MAX) or not is_whole(at_ms, 0, OFFSET_MAX):
+                raise ValueError("offset and time are numbers")
         except (ValueError, TypeError, RecursionError) as error:
             raise Unreadable(f"journal offsets holds {record[:100]!r}, which is no commit: {error}") from error
-        self._groups.setdefault(group, {})[TopicPartition(topic, partition)] = Committed(offset, epoch, metadata)
+        if present is not None and life == present:
+            row = _Row(Committed(offset, epoch, metadata), at_ms, life)
+            self._put(group, TopicPartition(topic, partition), row)
+        return not rest
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        for at, place in offsets.items():
-            self._journal.append(_record(group, at, place))
-        self._groups.setdefault(group, {}).update(offsets)
-        self._records += len(offsets)
-        if self._records > _STALE_RECORDS_MAX and self._records > 4 * self._live_rows():
-            self._journal.replace(self._all_records())
-            self._records = self._live_rows()
+        """Of partitions that exist. Raises `JournalFailed`; nothing is committed then."""
+        time_ms = now_ms()
+        rows = {at: _Row(place, time_ms, self._life_of(at.topic) or "") for at, place in offsets.items()}
+        self._journal.append(*(_record(group, at, row) for at, row in rows.items()))
+        for at, row in rows.items():
+            self._put(group, at, row)
+        self._records += len(rows)
+        if self._records > self._rewritten_at and self._records > 4 * self._live_rows():
+            self._rewrite_if_there_is_room()
+
+    def _put(self, group: str, at: TopicPartition, row: _Row) -> None:
+        self._groups.setdefault(group, {})[at] = row
+        self._in_topic.setdefault(at.topic, set()).add(group)
 
     def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
-        return dict(self._groups.get(group, {}))
+        return {at: row.place for at, row in self._groups.get(group, {}).items()}
 
     def forget_topic(self, topic: str) -> None:
         """Drop a deleted topic's rows, so that a later topic of the same name starts from nothing."""
-        before = self._live_rows()
-        for rows in self._groups.values():
+        for group in self._in_topic.pop(topic, ()):
+            rows = self._groups[group]
             for at in [at for at in rows if at.topic == topic]:
                 del rows[at]
-        if self._live_rows() != before:
-            self._journal.replace(self._all_records())
-            self._records = self._live_rows()
+            if not rows:
+                del self._groups[group]
+
+    # --- groups that nobody uses --------------------------------------------------------------------------
+
+    def stamps(self) -> Stamps:
+        """When each group committed last."""
+        newest = {group: max(row.at_ms for row in rows.values()) for group, rows in self._groups.items()}
+        return Stamps(now_ms(), newest)
+
+    def stamp(self, group: str) -> None:
+        """As if the group had committed one of its places again. Raises `JournalFailed`."""
+        for at, row in list(self._groups.get(group, {}).items())[:1]:
+            self.commit(group, {at: row.place})
+
+    def forget_groups(self, groups: Collection[str]) -> None:
+        """Raises `JournalFailed`; nothing is forgotten then."""
+        self._rewrite(groups)
+        for group in groups:
+            for topic in {at.topic for at in self._groups.pop(group, {})}:
+                self._in_topic[topic].discard(group)
+
+    # --- the journal --------------------------------------------------------------------------------------
+
+    def _rewrite_if_there_is_room(self) -> None:
+        """What is there already is as good, only longer."""
+        self._rewritten_at = self._records + _STALE_RECORDS_MAX
+        with suppress(JournalFailed):
+            self._rewrite()
+
+    def _rewrite(self, without: Collection[str] = ()) -> None:
+        records = list(self._all_records(without))
+        self._journal.replace(records)
+        self._records, self._rewritten_at = len(records), _STALE_RECORDS_MAX
 
     def _live_rows(self) -> int:
         return sum(len(rows) for rows in self._groups.values())
 
-    def _all_records(self) -> Iterator[bytes]:
+    def _all_records(self, without: Collection[str]) -> Iterator[bytes]:
         for group, rows in self._groups.items():
-            for at, place in rows.items():
-                yield _record(group, at, place)
+            if group not in without:
+                for at, row in rows.items():
+                    yield _record(group, at, row)
 
 
-def _record(group: str, at: TopicPartition, place: Committed) -> bytes:
-    return encoded([group, at.topic, at.partition, place.offset, place.leader_epoch, place.metadata])
+def _record(group: str, at: TopicPartition, row: _Row) -> bytes:
+    place = row.place
+    commit = [group, at.topic, at.partition, place.offset, place.leader_epoch, place.metadata]
+    return encoded([*commit, row.at_ms, row.life])

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from coordinators.config import CoordinatorSetup
+    from coordinators.idleness import Stamps
     from coordinators.model import ClusterView, Committed
 
 
@@ -47,7 +48,6 @@ class StaticCoordinator(Coordinator):
     async def start(self) -> None:
         """Raises `Unreadable` where a journal of an earlier run holds what this program never wrote."""
         self._topics_journal = self._journal("topics")
-        self._offsets = OffsetTable(self._journal("offsets"))
         # The latest of each name. Deleted ones are kept too, without partitions: their lives are not given out again.
         self._latest: dict[str, Topic] = {}
         records = list(self._topics_journal.replay())
@@ -56,6 +56,7 @@ class StaticCoordinator(Coordinator):
         if len(records) > len(self._latest):
             with suppress(JournalFailed):  # on a full disk, or a read-only one, what is there can still be read
                 self._topics_journal.replace(map(_record, self._latest.values()))
+        self._offsets = OffsetTable(self._journal("offsets"), self._life_of)
         topics = {name: topic for name, topic in self._latest.items() if topic.partitions}
         self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
 
@@ -110,6 +111,21 @@ class StaticCoordinator(Coordinator):
 
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         return self._offsets.committed(group)
+
+    async def _group_stamps(self) -> Stamps:
+        return self._offsets.stamps()
+
+    async def _stamp_group(self, group: str) -> None:
+        self._offsets.stamp(group)
+
+    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
+        newest = self._offsets.stamps().of_groups
+        self._offsets.forget_groups({group for group, at_ms in stamps.items() if newest.get(group) == at_ms})
+
+    def _life_of(self, name: str) -> str | None:
+        """Of a topic that exists."""
+        topic = self._latest.get(name)
+        return topic.life if topic is not None and topic.partitions else None
 
     def _note(self, topic: Topic) -> None:
         self._topics_journal.append(_record(topic))

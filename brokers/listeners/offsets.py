@@ -89,12 +89,10 @@ async def _awaited(rest: Awaitable[None]) -> ErrorCode:
 
 def _commit_fault(error: CoordinationError | JournalFailed) -> ErrorCode:
     match error:
-        case Unavailable():
+        case Unavailable() | JournalFailed():  # clients take a storage error here for the end, and it passes
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        case CoordinationError():
-            return code_of(error)
         case _:
-            return ErrorCode.KAFKA_STORAGE_ERROR
+            return code_of(error)
 
 
 def _group_fault(service: Service, request: OffsetCommitRequest) -> ErrorCode:

@@ -179,18 +179,23 @@ def replace_file(files: Files, path: Path, data: bytes, *, durable: bool) -> Non
     OSError when the disk refuses, a short write included; the old content then stays.
     """
     fresh = path.with_suffix(path.suffix + ".new")
-    handle = files.open_replace(fresh)
+    write_file(files, fresh, data, durable=durable)
+    files.rename(fresh, path)
+    if durable:
+        sync_directory(files, path.parent)
+
+
+def write_file(files: Files, path: Path, data: bytes, *, durable: bool) -> None:
+    """Make a file of `data`. OSError when the disk refuses, a short write included; it may hold a part then."""
+    handle = files.open_replace(path)
     try:
         written = files.writev(handle, [data])
         if written != len(data):
-            raise short_write(written, len(data), fresh)
+            raise short_write(written, len(data), path)
         if durable:
             files.fsync(handle)
     finally:
         files.close(handle)
-    files.rename(fresh, path)
-    if durable:
-        sync_directory(files, path.parent)
 
 
 def read_file(files: Files, path: Path) -> bytes | None:

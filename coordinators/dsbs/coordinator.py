@@ -2,12 +2,17 @@
 
 Every broker holds all tables, so nothing is asked of anybody on the path of a produce, a fetch or a commit. What that
 costs in promises is in docs/dsbs.md.
+
+On a disk that refuses, what this broker's clients ask that must be written is refused, and nothing has happened. What
+it hears it knows, and says to nobody that it keeps it. Where it comes to lead, it does so once that is written: an
+epoch that a crash would make it forget could be led at twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from math import inf
 from random import SystemRandom
 from typing import TYPE_CHECKING, Final
@@ -22,6 +27,7 @@ from coordinators.dsbs.events import (
     CreateTopic,
     DeleteTopic,
     Finished,
+    Forget,
     Gather,
     Hear,
     Heard,
@@ -37,24 +43,28 @@ from coordinators.dsbs.events import (
     Wake,
 )
 from coordinators.dsbs.machine import Machine
-from coordinators.dsbs.messages import encode
+from coordinators.dsbs.messages import Kept, Known, encode
 from coordinators.dsbs.phases import Phase
 from coordinators.dsbs.printed import Tables, printed
+from coordinators.dsbs.rows import LeaderRow
 from coordinators.dsbs.settings import parse
-from coordinators.errors import BrokerIdTaken, InvalidRequest, JournalFailed, TopicExists, Unavailable, lost_disk
-from coordinators.model import Creation
+from coordinators.errors import BrokerIdTaken, InvalidRequest, OutcomeUnknown, TopicExists, Unavailable, lost_disk
+from coordinators.idleness import Stamps
+from coordinators.model import NO_LEADER, Creation, TopicPartition
 from coordinators.placement import group_home
 from coordinators.turns import Turns
+from coordinators.wall_clock import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from coordinators.config import CoordinatorSetup
     from coordinators.dsbs.events import Action, Event
-    from coordinators.dsbs.rows import TopicRow
-    from coordinators.model import ClusterView, Committed, Partition, Topic, TopicPartition, TopicSettings
+    from coordinators.dsbs.rows import Row, TopicRow
+    from coordinators.model import ClusterView, Committed, Partition, Topic, TopicSettings
 
 SESSION_BITS: Final = 62
+_UNASKED: Final = (Received, Wake, Start)  # by this broker's own clients
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -77,6 +87,7 @@ class DsbsCoordinator(Coordinator):
         self._timer: asyncio.TimerHandle | None = None
         self._due_ms = 0
         self._over: str | None = None
+        self._withheld: frozenset[TopicPartition] = frozenset()  # which it would lead, were that written
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -96,8 +107,15 @@ class DsbsCoordinator(Coordinator):
         self._peers.listen(self._received)
         self._publish(members=True, names=())
         self._do(Start())
+        self._check_written()
         await self._joined
+        self._check_written()  # who is new on its disk writes who it is when it has joined
         self._begin_doubting(self._clock())
+
+    def _check_written(self) -> None:
+        """A process is told from the one before by what it wrote. Raises `JournalFailed`."""
+        if self._disk.refusal is not None:
+            raise self._disk.refusal
 
     async def stop(self) -> None:
         await self._end_doubting()
@@ -190,8 +208,9 @@ class DsbsCoordinator(Coordinator):
     def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
         for at in offsets:
             self.view().partition(at)
-        if group in self._running.offsets.gathered and group not in self._turns:
-            self._do(Commit(group, offsets))
+        kept = self._running.offsets
+        if group in kept.gathered and group not in self._turns and not kept.begins(group, offsets):
+            self._do(Commit(group, offsets, 0, now_ms()))
             return None
         return self._commit_in_turn(group, offsets)
 
@@ -199,12 +218,33 @@ class DsbsCoordinator(Coordinator):
         async with self._turns.at(group):
             if group not in self._running.offsets.gathered:
                 await self._finished(lambda token: Gather(token, group))
-            self._do(Commit(group, offsets))
+            if not self._running.offsets.begins(group, offsets):
+                self._do(Commit(group, offsets, 0, now_ms()))
+                return
+            copied = await self._finished(lambda token: Commit(group, offsets, token, now_ms()))
+            if copied.missing and copied.known_to == {self.me.id}:
+                raise OutcomeUnknown(f"group {group!r} begins here, and no other broker says that it keeps a copy")
 
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         if group not in self._running.offsets.gathered:
             await self._finished(lambda token: Gather(token, group))
         return self._running.offsets.committed(group)
+
+    async def _group_stamps(self) -> Stamps:
+        """Of those whose copies are here, too: each broker forgets what it holds."""
+        return Stamps(now_ms(), self._running.offsets.stamps())
+
+    async def _stamp_group(self, group: str) -> None:
+        if self.group_coordinator(group) == self.me.id:
+            for at, place in list((await self._committed_offsets(group)).items())[:1]:
+                self._do(Commit(group, {at: place}, 0, now_ms()))
+
+    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
+        kept = self._running.offsets
+        newest = kept.stamps()
+        groups = frozenset(group for group, at_ms in stamps.items() if newest.get(group) == at_ms)
+        self._disk.rewrite_offsets(row for row in kept.rows() if row.group not in groups)
+        self._do(Forget(groups))
 
     # --- the machine --------------------------------------------------------------------------------------
 
@@ -229,31 +269,25 @@ class DsbsCoordinator(Coordinator):
                 future.exception()  # where the step itself failed, nobody waits for it
 
     def _received(self, content: bytes) -> None:
-        self._do_unasked(Received(content))
+        if self._over is None:
+            self._do(Received(content))
 
     def _wake(self) -> None:
         self._timer = None
-        self._do_unasked(Wake())
-
-    def _do_unasked(self, event: Event) -> None:
-        """A step whose failure nobody waits for: `lost` tells of it."""
         if self._over is None:
-            try:
-                self._do(event)
-            except JournalFailed:
-                if self._loss is None:
-                    raise
+            if self._disk.unwritten:
+                self._catch_up(())
+            self._do(Wake())
 
     def _do(self, event: Event) -> None:
-        """One step. Where the disk refuses in the middle of it, this broker is out: it cannot keep its promises."""
+        """One step. Raises `JournalFailed` where the disk refuses what has to be there first; nothing is done then."""
         machine = self._running
-        actions = machine.step(event, self._now_ms())
-        try:
-            self._perform(actions)
-        except JournalFailed as error:
-            self._end(f"its tables cannot be written to the disk: {error}")
-            self._lose(self._unavailable())
-            raise
+        first = () if isinstance(event, _UNASKED) else machine.prepare(event)
+        if first:
+            self._disk.write(first)
+        self._perform(machine.step(event, self._now_ms()))
+        if first:
+            self._disk.compact(machine.table, machine.offsets.rows)
         if machine.phase is not Phase.OUT and self._over is None:
             self._plan(machine.wake_ms)
 
@@ -273,10 +307,12 @@ class DsbsCoordinator(Coordinator):
         for action in actions:
             match action:
                 case Persist(rows):
-                    self._disk.write(rows)
+                    self._catch_up(rows)
                     self._disk.compact(self._running.table, self._running.offsets.rows)
                 case Changed(members, names):
                     self._publish(members=members, names=names)
+                case Send(_, envelope) if self._disk.unwritten and isinstance(envelope.body, Kept | Known):
+                    continue  # who does not hear it asks again
                 case Send(to, envelope):
                     content = encode(envelope)
                     for broker in to:
@@ -296,6 +332,24 @@ class DsbsCoordinator(Coordinator):
                 case Lost(partitions):
                     _LOG.error("%s", lost_disk(self.me.id, partitions))
 
+    def _catch_up(self, rows: Iterable[Row]) -> None:
+        """Have on the disk what has happened, as far as it goes; lead what may be led by then."""
+        refused_before = self._disk.refusal is not None
+        self._disk.catch_up(rows)
+        serves = self._joined is not None and self._joined.done()  # a start that fails says so by itself
+        if serves and self._disk.refusal is not None and not refused_before:
+            _LOG.error("broker %s: its tables cannot be written to the disk: %s", self.me.id, self._disk.refusal)
+        elif refused_before and self._disk.refusal is None:
+            _LOG.warning("broker %s: its tables are written to the disk again", self.me.id)
+        before = self._withheld
+        self._withheld = frozenset(
+            TopicPartition(row.topic, row.partition)
+            for row in self._disk.unwritten.values()
+            if isinstance(row, LeaderRow) and row.leader == self.me.id
+        )
+        if self._withheld != before:
+            self._publish(members=False, names={at.topic for at in self._withheld ^ before})
+
     def _refuse(self, reason: str) -> None:
         taken = BrokerIdTaken(reason)
         if self._joined is not None and not self._joined.done():
@@ -307,13 +361,23 @@ class DsbsCoordinator(Coordinator):
         """Who is live decides who leads, so a change there may show in every topic."""
         table = self._running.table
         for name in table.topics if members else names:
-            topic = topics.topic_seen(table, name)
+            topic = self._led(topics.topic_seen(table, name))
             if topic is None:
                 self._topics.pop(name, None)
             else:
                 self._topics[name] = topic
         brokers = topics.live_brokers(table) if members else None
         self._views.publish(brokers=brokers, topics=self._topics, controller=self.me.id)
+
+    def _led(self, topic: Topic | None) -> Topic | None:
+        """As it is seen, but for what this broker does not lead yet."""
+        if topic is None or not self._withheld:
+            return topic
+        partitions = tuple(
+            replace(partition, leader=NO_LEADER) if (topic.name, number) in self._withheld else partition
+            for number, partition in enumerate(topic.partitions)
+        )
+        return replace(topic, partitions=partitions)
 
 
 def _is_as_asked(row: TopicRow, partitions: int, replication_factor: int, settings: TopicSettings) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from coordinators.dsbs.codec import Malformed, decoded, encoded, row_to_json, to_text
 from coordinators.dsbs.rows import OffsetRow
-from coordinators.dsbs.tables import Table
-from coordinators.errors import Unreadable
+from coordinators.dsbs.tables import Table, outranks
+from coordinators.errors import JournalFailed, Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from coordinators.api import Journal
-    from coordinators.dsbs.rows import Row
+    from coordinators.dsbs.rows import Key, Row
 
 # A journal is written anew when it holds this many records, and four for each row that is still in force.
 STALE_RECORDS_MAX: Final = 20_000
@@ -21,7 +22,11 @@ STALE_SHARE_MAX: Final = 4
 
 
 class Disk:
-    """Two journals, because offsets change with every commit and tables hardly ever."""
+    """Two journals, because offsets change with every commit and tables hardly ever.
+
+    What this broker is asked to do is written before it is done (`write`). What has happened already, here or
+    elsewhere, is written as soon as the disk takes it (`catch_up`).
+    """
 
     def __init__(self, journal: Callable[[str], Journal]) -> None:
         """Raises `Unreadable` where a journal holds what this program never wrote."""
@@ -29,31 +34,72 @@ class Disk:
         rows = [_row(record, "tables") for record in self._tables.replay()]
         places = [_row(record, "offsets") for record in self._offsets.replay()]
         self.table = Table(row for row in rows if not isinstance(row, OffsetRow))
-        self.offsets = {row.key: row for row in places if isinstance(row, OffsetRow)}
+        self.offsets = _newest(place for place in places if isinstance(place, OffsetRow))
         self._table_records, self._offset_records = len(rows), len(places)
+        self._table_records_max = self._offset_records_max = STALE_RECORDS_MAX
+        self._unwritten: dict[Key, Row] = {}
+        self.refusal: JournalFailed | None = None  # why `unwritten` is not written
+
+    @property
+    def unwritten(self) -> Mapping[Key, Row]:
+        """What has happened, and would be forgotten by a crash."""
+        return self._unwritten
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Raises what the journal does; some of the rows may be written then."""
-        for row in rows:
-            if isinstance(row, OffsetRow):
-                self._offsets.append(to_text(row_to_json(row)).encode())  # each is new, so none is remembered
-                self._offset_records += 1
+        """Rows of one of the journals, all or none. Raises what the journal does."""
+        places = [row for row in rows if isinstance(row, OffsetRow)]
+        others = [row for row in rows if not isinstance(row, OffsetRow)]
+        if others:
+            self._tables.append(*(encoded(row).encode() for row in others))
+            self._table_records += len(others)
+        if places:
+            self._offsets.append(*(to_text(row_to_json(row)).encode() for row in places))  # each is new: not remembered
+            self._offset_records += len(places)
+
+    def catch_up(self, rows: Iterable[Row] = ()) -> None:
+        """Write these rows, and those that could not be written before; what cannot be now is tried again later."""
+        self._unwritten.update((row.key, row) for row in rows)
+        self.refusal = None
+        for offsets in (False, True):
+            rest = [row for row in self._unwritten.values() if isinstance(row, OffsetRow) is offsets]
+            try:
+                self.write(rest)
+            except JournalFailed as error:
+                self.refusal = error
             else:
-                self._tables.append(encoded(row).encode())
-                self._table_records += 1
+                for row in rest:
+                    del self._unwritten[row.key]
 
     def compact(self, table: Table, offsets: Callable[[], Iterable[OffsetRow]]) -> None:
-        """Leave out what is no longer in force, once that is most of a journal."""
-        if self._table_records > STALE_RECORDS_MAX:
+        """Leave out what is no longer in force, once that is most of a journal; later, where there is no room now."""
+        if self._table_records > self._table_records_max:
             rows = list(table.rows())
             if self._table_records > STALE_SHARE_MAX * len(rows):
-                self._tables.replace(encoded(row).encode() for row in rows)
-                self._table_records = len(rows)
-        if self._offset_records > STALE_RECORDS_MAX:
+                self._table_records_max = self._table_records + STALE_RECORDS_MAX
+                with suppress(JournalFailed):
+                    self._tables.replace(encoded(row).encode() for row in rows)
+                    self._table_records, self._table_records_max = len(rows), STALE_RECORDS_MAX
+        if self._offset_records > self._offset_records_max:
             places = list(offsets())
             if self._offset_records > STALE_SHARE_MAX * len(places):
-                self._offsets.replace(encoded(row).encode() for row in places)
-                self._offset_records = len(places)
+                self._offset_records_max = self._offset_records + STALE_RECORDS_MAX
+                with suppress(JournalFailed):
+                    self.rewrite_offsets(places)
+
+    def rewrite_offsets(self, rows: Iterable[OffsetRow]) -> None:
+        """Put these in the place of all that are there. Raises what the journal does; those stay then."""
+        records = [encoded(row).encode() for row in rows]
+        self._offsets.replace(records)
+        self._offset_records, self._offset_records_max = len(records), STALE_RECORDS_MAX
+
+
+def _newest(rows: Iterable[OffsetRow]) -> dict[Key, OffsetRow]:
+    """Of each key the row that outranks the others, in whatever order they were written."""
+    found: dict[Key, OffsetRow] = {}
+    for row in rows:
+        if outranks(row, found.get(row.key)):
+            found[row.key] = row
+    return found
 
 
 def _row(record: bytes, journal: str) -> Row:

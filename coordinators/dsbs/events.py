@@ -59,10 +59,20 @@ class Resign:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Of a group that is gathered here."""
+    """Of a group that is gathered here, at `at_ms` since 1970. With a token, as it needs where a place is the group's
+    first in its partition (`Offsets.begins`), answered by `Finished`: `known_to` are the brokers that keep it."""
 
     group: str
     offsets: Mapping[TopicPartition, Committed]
+    token: int = 0
+    at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Groups that nobody uses, of which the disk holds nothing any more."""
+
+    groups: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +96,8 @@ class Leave:
 
 
 Event = (
-    Start | Wake | Received | CreateTopic | DeleteTopic | ChangeInSync | Resign | Commit | Gather | Hear | Leave
+    Start | Wake | Received | CreateTopic | DeleteTopic | ChangeInSync | Resign | Commit | Forget | Gather | Hear
+    | Leave
 )  # fmt: skip
 
 
@@ -95,7 +106,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Write to the disk before anything that follows is sent."""
+    """Write to the disk: before what follows is sent, where that says that this broker keeps it (`Kept`, `Known`)."""
 
     rows: tuple[Row, ...]
 

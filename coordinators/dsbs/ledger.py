@@ -40,6 +40,7 @@ class Ledger:
         self.refused: dict[str, int] = {}
         self._sequence = 0
         self._rows: list[Row] = []
+        self._on_disk: Sequence[Row] = ()
         self._rest: list[Action] = []
         self._members_changed = False
         self._topics_changed: set[str] = set()
@@ -63,6 +64,10 @@ class Ledger:
 
     def keep(self, rows: Iterable[OffsetRow]) -> None:
         self._rows += rows
+
+    def on_disk(self, rows: Sequence[Row]) -> None:
+        """These rows of the step under way need not be persisted any more."""
+        self._on_disk = rows
 
     def become(self, incarnation: int, status: Status) -> MemberRow:
         """Say anew of oneself that one is there, or leaves."""
@@ -107,12 +112,13 @@ class Ledger:
     def take(self) -> list[Action]:
         """The actions of the step: the disk first, then what the broker sees, then what others hear."""
         actions: list[Action] = []
-        rows = [row for row in self._rows if row.key != self.me.key] if self.new else self._rows
-        if rows:
-            actions.append(Persist(tuple(rows)))
+        # A new broker's own row comes last: without it the next process is new as well.
+        written = [row for row in self._rows if row not in self._on_disk and not (self.new and row.key == self.me.key)]
+        if written:
+            actions.append(Persist(tuple(written)))
         if self._members_changed or self._topics_changed:
             actions.append(Changed(self._members_changed, frozenset(self._topics_changed)))
         actions += self._rest
-        self._rows, self._rest = [], []
+        self._rows, self._rest, self._on_disk = [], [], ()
         self._members_changed, self._topics_changed = False, set()
         return actions

@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from coordinators.dsbs import topics
 from coordinators.dsbs.changes import Changes
@@ -19,6 +19,7 @@ from coordinators.dsbs.events import (
     CreateTopic,
     DeleteTopic,
     Finished,
+    Forget,
     Gather,
     Hear,
     Heard,
@@ -54,13 +55,13 @@ from coordinators.dsbs.messages import (
 from coordinators.dsbs.offsets import Offsets
 from coordinators.dsbs.phases import TRANSITIONS, Phase
 from coordinators.dsbs.requests import Requests
-from coordinators.dsbs.rows import MemberRow, OffsetRow, Status
+from coordinators.dsbs.rows import MemberRow, OffsetRow, Row, Status, TableRow
 from coordinators.dsbs.tables import outranks
 from coordinators.errors import Unavailable
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from coordinators.dsbs.events import Action, Event
     from coordinators.dsbs.ledger import Chance
@@ -97,6 +98,7 @@ class Machine:
         self.offsets = Offsets(self._ledger, offsets)
         self._changes = Changes(self._ledger, self._liveness, self._gossip, self._requests, self._leaders, self.offsets)
         self._takers: set[int] = set()
+        self._prepared: tuple[Event | None, Sequence[Row]] = (None, ())
         self._gathering: dict[int, str] = {}
         self._reborn = True
         self._leave_token = 0
@@ -126,6 +128,37 @@ class Machine:
         return self._ledger.refused
 
     # --- the step -----------------------------------------------------------------------------------------
+
+    def prepare(self, event: Event) -> Sequence[Row]:
+        """The rows by which this broker does what its own clients ask of it.
+
+        They are for the disk before the step: where it refuses them, the step is left out, and nothing has happened.
+        A step that was prepared does not persist them again. Raises what the step would.
+        """
+        self._prepared = (event, self._asked(event))
+        return self._prepared[1]
+
+    def _asked(self, event: Event) -> Sequence[Row]:
+        me, table = self.me.broker.id, self.table
+        self._check_member()
+        match event:
+            case Commit(group, offsets, _, at_ms):
+                return self.offsets.placed(group, offsets, at_ms)
+            case CreateTopic(_, name, partitions, replication_factor, settings):
+                self._requests.check_room()
+                return [topics.creation(table, me, name, partitions, replication_factor, settings)]
+            case DeleteTopic(_, name):
+                self._requests.check_room()
+                return [topics.deletion(table, me, name)]
+            case ChangeInSync(at, in_sync, epoch):
+                return [topics.in_sync_changed(table, at, me, epoch, in_sync)]
+            case Resign(at, epoch):
+                return [topics.resignation(table, at, me, epoch)]
+        return ()
+
+    def _check_member(self) -> None:
+        if self.phase is not Phase.MEMBER:
+            raise Unavailable(f"broker {self.me.broker.id} is not a member of the cluster: {self.phase.value}")
 
     def step(self, event: Event, now_ms: int) -> list[Action]:
         """Raises `CoordinationError` for what is asked by this broker itself; nothing has happened then."""
@@ -164,27 +197,25 @@ class Machine:
             case Start():
                 self._start()
             case _:
-                if self.phase is not Phase.MEMBER:
-                    raise Unavailable(f"broker {self.me.broker.id} is not a member of the cluster: {self.phase.value}")
+                self._check_member()
                 self._do(event)
 
     def _do(self, event: Event) -> None:
         """What this broker's own clients ask."""
-        me, table = self.me.broker.id, self.table
+        if self._prepared[0] is event:
+            rows = self._prepared[1]
+            self._ledger.on_disk(rows)
+        else:
+            rows = self._asked(event)
         match event:
-            case CreateTopic(token, name, partitions, replication_factor, settings):
-                self._requests.check_room()
-                row = topics.creation(table, me, name, partitions, replication_factor, settings)
-                self._changes.tell_all(token, row, self._now_ms)
-            case DeleteTopic(token, name):
-                self._requests.check_room()
-                self._changes.tell_all(token, topics.deletion(table, me, name), self._now_ms)
-            case ChangeInSync(at, in_sync, epoch):
-                self._changes.write([topics.in_sync_changed(table, at, me, epoch, in_sync)], self._now_ms)
-            case Resign(at, epoch):
-                self._changes.write([topics.resignation(table, at, me, epoch)], self._now_ms)
-            case Commit(group, offsets):
-                self.offsets.commit(group, offsets, self._now_ms)
+            case Commit(group, _, token):
+                self._commit(group, rows, token)
+            case CreateTopic(token) | DeleteTopic(token):
+                self._changes.tell_all(token, _table_rows(rows)[0], self._now_ms)
+            case ChangeInSync() | Resign():
+                self._changes.write(_table_rows(rows), self._now_ms)
+            case Forget(groups):
+                self.offsets.forget(groups)
             case Gather(token, group):
                 self._requests.check_room()
                 self._gather(token, group)
@@ -193,9 +224,18 @@ class Machine:
             case Leave(token):
                 self._leave(token)
 
+    def _commit(self, group: str, rows: Sequence[Row], token: int) -> None:
+        """First places are waited for until others keep copies of them."""
+        asked = self.offsets.commit(group, cast("Sequence[OffsetRow]", rows), self._now_ms, token)
+        if token:
+            body = Copy(self.offsets.begun(token), token)
+            self._ledger.send([self.table.members[number].broker for number in asked], body)
+            self._requests.begin(token, body, asked, self._now_ms)
+
     def _finished(self, token: int) -> None:
         if self.phase is Phase.LEAVING and token == self._leave_token:
             self._become(Phase.OUT)
+        self.offsets.finished(token)
         group = self._gathering.pop(token, None)
         if group is not None:
             self.offsets.gathered.add(group)
@@ -372,6 +412,7 @@ class Machine:
                 self._ledger.send([to], Kept(token))
             case Kept(token):
                 self.offsets.kept(to.id, token)
+                self._requests.answered(to.id, token, self._now_ms)
             case AskOffsets(group, token):
                 self._ledger.send([to], self.offsets.tell(group, token))
             case TellOffsets(told, token):
@@ -407,3 +448,7 @@ class Machine:
         self._gathering[token] = group
         self._ledger.send([members[number].broker for number in asked], body)
         self._requests.begin(token, body, asked, self._now_ms)
+
+
+def _table_rows(rows: Iterable[Row]) -> list[TableRow]:
+    return [row for row in rows if not isinstance(row, OffsetRow)]

@@ -1,8 +1,9 @@
 """Consumer offsets on the broker that serves the group: a local write, copied in the background. Pure.
 
 A group's home is the first live broker in its succession (`placement.group_succession`), the same on every broker with
-the same view. A commit there is persisted and done; the brokers next in succession get copies, a new place at once and
-others every `copy_ms`, again and again until they say that they keep them. A broker that comes to serve a group asks
+the same view. A commit there is persisted and done; the brokers next in succession get copies every `copy_ms`, again
+and again until they say that they keep them. A group's first place in a partition is copied at once, and is committed
+when they keep it: without one a consumer may begin at the latest message. A broker that comes to serve a group asks
 those next in succession for what they hold (`gathered`) before it answers, so after a takeover a group begins where it
 had committed a moment earlier: messages come twice, and none is skipped.
 """
@@ -20,13 +21,14 @@ from coordinators.model import Committed
 from coordinators.placement import group_succession
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from coordinators.dsbs.ledger import Ledger
     from coordinators.model import TopicPartition
 
 OFFSET_ROWS_MAX: Final = 1_000_000
 COPIED_AT_ONCE_MAX: Final = 1000
+_FIRST_TOKEN: Final = 2**40  # those of copies, above those of requests: a `Kept` names one of either
 
 
 class InFlight(NamedTuple):
@@ -41,12 +43,15 @@ class Offsets:
     def __init__(self, ledger: Ledger, rows: Iterable[OffsetRow] = ()) -> None:
         self._ledger = ledger
         self._groups: dict[str, dict[TopicPartition, OffsetRow]] = {}
+        self._in_topic: dict[str, set[str]] = {}
         self._total = 0
+        self._begun: dict[int, tuple[OffsetRow, ...]] = {}  # first places, by the token of who waits for their copies
+        self._alone: set[Key] = set()  # first places of which nobody has said yet that he keeps them
         self._uncopied: dict[int, dict[Key, OffsetRow]] = {}
         self._in_flight: dict[int, InFlight] = {}
         self._successions: dict[str, tuple[int, ...]] = {}
         self._next_copy_ms: int | None = None
-        self._token = 0
+        self._token = _FIRST_TOKEN
         self.gathered: set[str] = set()
         for row in rows:
             self._put(row)
@@ -55,26 +60,47 @@ class Offsets:
 
     # --- the home's part ----------------------------------------------------------------------------------
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, Committed], now_ms: int) -> None:
-        """Raises `InvalidRequest` where there is no room."""
+    def placed(self, group: str, offsets: Mapping[TopicPartition, Committed], at_ms: int) -> list[OffsetRow]:
+        """The rows of a commit. Raises `InvalidRequest` where there is no room."""
         held = self._groups.get(group, {})
         if self._total + len(offsets) > OFFSET_ROWS_MAX:
             raise InvalidRequest(f"there are {self._total} committed places already, of at most {OFFSET_ROWS_MAX}")
-        rows = [self._next(group, at, place, held.get(at)) for at, place in offsets.items()]
-        new = any(at not in held for at in offsets)
+        return [self._next(group, at, place, held.get(at), at_ms) for at, place in offsets.items()]
+
+    def begins(self, group: str, ats: Iterable[TopicPartition]) -> bool:
+        """Whether one of these is a first place: new, or one of which nobody else has kept a copy yet."""
+        held = self._groups.get(group)
+        if held is None or any(at not in held for at in ats):
+            return True
+        return bool(self._alone) and any(held[at].key in self._alone for at in ats)
+
+    def commit(self, group: str, rows: Sequence[OffsetRow], now_ms: int, token: int) -> list[int]:
+        """Take in the rows of a commit; whom to send those that are first at once, under `token`."""
+        held = self._groups.get(group, {})
+        first = tuple(row for row in rows if row.at not in held or row.key in self._alone) if token else ()
         for row in rows:
             self._put(row)
         self._ledger.keep(rows)
         self._to_copy(group, rows)
-        if new:
-            self.copy(now_ms)
-        elif self._next_copy_ms is None and self._uncopied:
+        if self._next_copy_ms is None and self._uncopied:
             self._next_copy_ms = now_ms + self._ledger.settings.copy_ms
+        holders = self._holders(group) if first else []
+        if holders:
+            self._alone.update(row.key for row in first)
+            self._begun[token] = first
+        return holders
 
-    def _next(self, group: str, at: TopicPartition, place: Committed, held: OffsetRow | None) -> OffsetRow:
+    def begun(self, token: int) -> tuple[OffsetRow, ...]:
+        return self._begun.get(token, ())
+
+    def finished(self, token: int) -> None:
+        """Nobody waits for those copies any more."""
+        self._begun.pop(token, None)
+
+    def _next(self, group: str, at: TopicPartition, place: Committed, held: OffsetRow | None, at_ms: int) -> OffsetRow:
         generation = self._generation(at.topic)
         version = held.version + 1 if held is not None and held.generation == generation else 1
-        return OffsetRow(group, *at, generation, version, place.offset, place.leader_epoch, place.metadata)
+        return OffsetRow(group, *at, generation, max(version, at_ms), place.offset, place.leader_epoch, place.metadata)
 
     def _generation(self, topic: str) -> int:
         row = self._ledger.table.topics.get(topic)
@@ -118,12 +144,15 @@ class Offsets:
         return flight is not None and now_ms - flight.since_ms < self._ledger.settings.timeout_ms
 
     def kept(self, broker: int, token: int) -> None:
+        kept = self._begun.get(token, ())
         flight = self._in_flight.get(broker)
-        if flight is None or flight.token != token:
-            return
-        del self._in_flight[broker]
+        if flight is not None and flight.token == token:
+            del self._in_flight[broker]
+            kept = flight.rows
         rows = self._uncopied.get(broker, {})
-        for row in flight.rows:
+        for row in kept:
+            if self._alone:
+                self._alone.discard(row.key)
             if rows.get(row.key) is row:
                 del rows[row.key]
         if not rows:
@@ -148,10 +177,13 @@ class Offsets:
         return self._next_copy_ms
 
     def _to_copy(self, group: str, rows: Iterable[OffsetRow]) -> None:
+        for broker in self._holders(group):
+            self._uncopied.setdefault(broker, {}).update((row.key, row) for row in rows)
+
+    def _holders(self, group: str) -> list[int]:
+        """The others that hold a group's rows."""
         mine = self._ledger.me.broker.id
-        for broker in self._succession(group)[: 1 + self._ledger.settings.offset_copies]:
-            if broker != mine:
-                self._uncopied.setdefault(broker, {}).update((row.key, row) for row in rows)
+        return [broker for broker in self._succession(group) if broker != mine]
 
     def _succession(self, group: str) -> tuple[int, ...]:
         """The home and the holders of its copies; remembered until somebody comes or goes."""
@@ -184,12 +216,38 @@ class Offsets:
 
     def topic_changed(self, topic: TopicRow) -> None:
         """Forget what was committed in an earlier life of the topic's name."""
-        for group, rows in list(self._groups.items()):
-            for at in [at for at in rows if at.topic == topic.name and _is_over(rows[at], topic)]:
-                del rows[at]
-                self._total -= 1
-            if not rows:
-                del self._groups[group]
+        for group in list(self._in_topic.get(topic.name, ())):
+            rows = self._groups[group]
+            self._drop([row for row in rows.values() if row.topic == topic.name and _is_over(row, topic)])
+
+    # --- groups that nobody uses --------------------------------------------------------------------------
+
+    def stamps(self) -> dict[str, int]:
+        """When each group committed last, in ms since 1970."""
+        return {group: max(row.version for row in rows.values()) for group, rows in self._groups.items()}
+
+    def forget(self, groups: Collection[str]) -> None:
+        """They stay gathered until others are forgotten: who holds copies of them forgets them a little later, and is
+        not to be asked for what he has until then."""
+        self.gathered = {group for group in self.gathered if group in self._groups}
+        for group in groups:
+            self._drop(list(self._groups.get(group, {}).values()))
+
+    def _drop(self, rows: Iterable[OffsetRow]) -> None:
+        for row in rows:
+            of_group = self._groups[row.group]
+            del of_group[row.at]
+            self._total -= 1
+            self._alone.discard(row.key)
+            for uncopied in self._uncopied.values():
+                uncopied.pop(row.key, None)
+            if all(at.topic != row.topic for at in of_group):
+                self._in_topic[row.topic].discard(row.group)
+                if not self._in_topic[row.topic]:
+                    del self._in_topic[row.topic]
+            if not of_group:
+                del self._groups[row.group]
+                self._successions.pop(row.group, None)
 
     def rows(self) -> Iterator[OffsetRow]:
         for rows in self._groups.values():
@@ -200,6 +258,7 @@ class Offsets:
         if outranks(row, rows.get(row.at)):
             self._total += row.at not in rows
             rows[row.at] = row
+            self._in_topic.setdefault(row.topic, set()).add(row.group)
 
 
 def _is_over(row: OffsetRow, topic: TopicRow) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from coordinators.dsbs.events import Finished
-from coordinators.dsbs.messages import AskOffsets, Push
+from coordinators.dsbs.messages import AskOffsets, Copy, Push
 from coordinators.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ WAITING_MAX: Final = 1000
 
 @dataclass(slots=True)
 class Request:
-    body: Push | AskOffsets
+    body: Push | AskOffsets | Copy
     missing: set[int]
     known_to: set[int]
     deadline_ms: int
@@ -36,7 +36,7 @@ class Requests:
         if len(self._waiting) >= WAITING_MAX:
             raise Unavailable(f"{WAITING_MAX} changes wait for their acknowledgement already")
 
-    def begin(self, token: int, body: Push | AskOffsets, asked: Iterable[int], now_ms: int) -> None:
+    def begin(self, token: int, body: Push | AskOffsets | Copy, asked: Iterable[int], now_ms: int) -> None:
         """Wait for the answers of `asked`; `body` is what is said again to those who stay silent."""
         deadline_ms = now_ms + self._ledger.settings.acknowledge_ms
         self._waiting[token] = Request(body, set(asked), {self._ledger.me.broker.id}, deadline_ms)

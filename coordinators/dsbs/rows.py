@@ -33,7 +33,7 @@ SETTING_MAX: Final = 2**63 - 1
 # would leave no room to count on, and nobody could ever outrank it again.
 COUNTER_STEP_MAX: Final = 2**20
 COUNTER_FIRST_MAX: Final = 2**30
-COMMITS_STEP_MAX: Final = 2**40
+COMMITS_STEP_MAX: Final = 2**42  # they count on from the time of day in ms, which reaches this in the year 2109
 
 Key = tuple[str, int] | tuple[str, str] | tuple[str, str, int] | tuple[str, str, str, int]
 
@@ -210,7 +210,9 @@ class LeaderRow:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """A consumer group's place in one partition. `version` counts the group's commits there."""
+    """A consumer group's place in one partition. `version` is the time of the commit in ms since 1970, or the one after
+    the version before where that is more: so a group that was forgotten, and comes back, outranks what is left of its
+    former rows elsewhere."""
 
     group: str
     topic: str

@@ -147,7 +147,7 @@ def _commit(cluster: Cluster, group: str, topics: int) -> None:
     cluster.do(home.broker.id, Gather(token, group))
     _must(cluster, lambda: token in home.finished)
     offsets = {TopicPartition(f"topic-{number}", 0): Committed(1) for number in range(min(1, topics))}
-    cluster.do(home.broker.id, Commit(group, offsets))
+    cluster.do(home.broker.id, Commit(group, offsets, cluster.token()))
 
 
 def _must(cluster: Cluster, reached: Callable[[], bool]) -> None:

@@ -18,12 +18,22 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from coordinators.api import Coordinator, Standing
-from coordinators.errors import BrokerIdTaken, CoordinationError, OutcomeUnknown, Unavailable, UnknownTopic, lost_disk
+from coordinators.errors import (
+    BrokerIdTaken,
+    CoordinationError,
+    JournalFailed,
+    OutcomeUnknown,
+    Unavailable,
+    UnknownTopic,
+    lost_disk,
+)
+from coordinators.idleness import Stamps
 from coordinators.leadership import resigned, succession, with_in_sync, without
 from coordinators.model import Creation, Partition, TopicPartition, topic_name_fault
 from coordinators.placement import group_home
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.controller import Controller
+from coordinators.zookeeper.groups import StoredGroups
 from coordinators.zookeeper.mirror import Mirror
 from coordinators.zookeeper.offsets import IntervalOffsets, WrittenOffsets
 from coordinators.zookeeper.options import parse
@@ -73,6 +83,7 @@ class ZooKeeperCoordinator(Coordinator):
         self._controller = Controller(self._session, self._tree, self.me.id, self._mirror)
         self._topics = Topics(self._session, self._tree)
         self._offsets = self._chosen_offsets()
+        self._groups = StoredGroups(self._session, self._tree, self._serves)
         self._registered_in = 0  # the session
         self._lives_ended = 0
         self._reported: set[str] = set()
@@ -89,8 +100,11 @@ class ZooKeeperCoordinator(Coordinator):
             self._tree,
             is_known=self._is_known,
             check=self._check_exists,
-            serves=lambda group: self.group_coordinator(group) == self.me.id,
+            serves=self._serves,
         )
+
+    def _serves(self, group: str) -> bool:
+        return self.group_coordinator(group) == self.me.id
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -163,7 +177,7 @@ class ZooKeeperCoordinator(Coordinator):
             except BrokerIdTaken as taken:
                 self._lose(taken)
                 return
-            except CoordinationError as error:
+            except (CoordinationError, JournalFailed) as error:  # a session that cannot be noted is not entered with
                 _LOG.warning("broker %s cannot follow ZooKeeper for now: %s", self.me.id, error)
                 await asyncio.sleep(RETRY_S)
                 self._wake.set()
@@ -405,3 +419,14 @@ class ZooKeeperCoordinator(Coordinator):
 
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         return await self._offsets.committed(group)
+
+    async def _group_stamps(self) -> Stamps:
+        now_ms, stored = await self._groups.stamps()
+        return Stamps(now_ms, {**stored, **dict.fromkeys(self._offsets.groups_unwritten() & stored.keys(), now_ms)})
+
+    async def _stamp_group(self, group: str) -> None:
+        await self._groups.stamp(group)
+
+    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
+        self._offsets.forget_groups(stamps.keys())
+        await self._groups.forget(stamps)

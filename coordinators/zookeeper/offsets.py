@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from coordinators.errors import CoordinationError, Unavailable, UnknownTopic
@@ -13,7 +14,7 @@ from coordinators.zookeeper.pipeline import together
 from coordinators.zookeeper.requests import Check, Create, Exists, Missing, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 
     from coordinators.zookeeper.session import Session
     from coordinators.zookeeper.znodes import Tree
@@ -22,6 +23,7 @@ COMMIT: Final = "commit"
 COMMITTED: Final = "committed"
 PENDING_MAX: Final = 100_000
 ROWS_KNOWN_MAX: Final = 100_000
+FIRST_TRIES_MAX: Final = 5
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -66,21 +68,44 @@ class WrittenOffsets:
             self._known.add(path)
 
     async def _put_first(self, group: str, at: TopicPartition, data: bytes) -> None:
-        tree = self._tree
-        if await self._session.get(COMMIT, tree.partition(at)) is None:
-            raise UnknownTopic(f"{at.topic}-{at.partition} does not exist")
-        for folder in (tree.group(group), tree.offsets(group), tree.offsets_in(group, at.topic)):
-            try:
-                await self._session.commit(COMMIT, Create(folder))
-            except Exists:
-                continue
-        path = tree.offset(group, at)
+        """The row comes to be while its partition exists, and its folder with the group's place in the topic's index:
+        so whoever deletes the topic finds them, or they are not made."""
+        path = self._tree.offset(group, at)
+        for _ in range(FIRST_TRIES_MAX):
+            if await self._made(at, path, data):
+                return
+            with suppress(Exists, Missing):  # others make and delete them too: the next round sees what there is
+                await self._make_folders(group, at.topic)
+        raise Unavailable(f"{path} came and went each of the {FIRST_TRIES_MAX} times that it was to be made")
+
+    async def _made(self, at: TopicPartition, path: str, data: bytes) -> bool:
+        """False where there is nothing for it to be in. Raises `UnknownTopic`."""
+        partition = self._tree.partition(at)
         try:
-            await self._session.commit(COMMIT, Check(tree.partition(at)), Create(path, data))
+            await self._session.commit(COMMIT, Check(partition), Create(path, data))
         except Exists:  # a commit beside this one was faster; the later one of a group's two counts
-            await self._session.commit(COMMIT, Write(path, data))
+            try:
+                await self._session.commit(COMMIT, Write(path, data))
+            except Missing:
+                return False
         except Missing as missing:
-            raise UnknownTopic(f"{at.topic}-{at.partition} is being deleted: {missing}") from missing
+            if missing.path == partition:
+                raise UnknownTopic(f"{at.topic}-{at.partition} does not exist") from missing
+            return False
+        return True
+
+    async def _make_folders(self, group: str, topic: str) -> None:
+        """Raises `Missing` where the topic or the group is deleted meanwhile, `Exists` where the group commits."""
+        tree = self._tree
+        for folder in (tree.groups_in(topic), tree.group(group), tree.offsets(group)):
+            with suppress(Exists):
+                await self._session.commit(COMMIT, Create(folder))
+        place, rows = Create(tree.group_in(group, topic)), Create(tree.offsets_in(group, topic))
+        try:
+            await self._session.commit(COMMIT, place, rows)
+        except Exists as one:  # one of the two alone was left by somebody's hand, or by an earlier version
+            rest = (place,) if one.path == rows.path else (Check(place.path), rows)
+            await self._session.commit(COMMIT, *rest)
 
     async def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
         topics = await self._session.children(COMMITTED, self._tree.offsets(group)) or []
@@ -104,12 +129,20 @@ class WrittenOffsets:
     def forget_topic(self, topic: str) -> None:
         """Nothing is kept here."""
 
+    def groups_unwritten(self) -> Set[str]:
+        """Those that have committed what is not written yet."""
+        return frozenset()
+
+    def forget_groups(self, groups: Collection[str]) -> None:
+        """Nothing is kept here."""
+
 
 class IntervalOffsets(WrittenOffsets):
-    """Commits are kept here until `flush` writes them; a read answers the newest, written or not.
+    """Commits are kept here until `flush` writes them; a read answers the newest, written or not. A group's first in a
+    partition is written before it is acknowledged.
 
     A crash loses what was committed since the last flush, and so does a group that passes to another broker: it reads
-    on from the commit before, and gets messages again. It never misses any.
+    on from the commit before, which is there, and gets messages again. It never misses any.
     """
 
     def __init__(
@@ -125,9 +158,10 @@ class IntervalOffsets(WrittenOffsets):
         self._check = check
         self._serves = serves
         self._pending: dict[tuple[str, TopicPartition], Committed] = {}
+        self._begun: set[tuple[str, TopicPartition]] = set()  # rows of groups served here that are in ZooKeeper
 
     def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
-        if group in self._turns or not all(map(self._is_known, offsets)):
+        if group in self._turns or not all(self._is_known(at) and (group, at) in self._begun for at in offsets):
             return self._commit_in_turn(group, offsets)
         self._pend(group, offsets)
         return None
@@ -136,7 +170,22 @@ class IntervalOffsets(WrittenOffsets):
         async with self._turns.at(group):
             for at in offsets:
                 await self._check(at)
-            self._pend(group, offsets)
+            first = {at: place for at, place in offsets.items() if (group, at) not in self._begun}
+            await together(self._begin(group, at, place) for at, place in first.items())
+            self._pend(group, {at: place for at, place in offsets.items() if at not in first})
+
+    async def _begin(self, group: str, at: TopicPartition, place: Committed) -> None:
+        """Write the first one. What waits, of an earlier time as the group's broker, is older."""
+        older = self._pending.pop((group, at), None)
+        try:
+            await self._put(group, at, place)
+        except CoordinationError:
+            if older is not None:
+                self._pending[group, at] = older
+            raise
+        if len(self._begun) >= ROWS_KNOWN_MAX:
+            self._begun.clear()
+        self._begun.add((group, at))
 
     def _pend(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         if len(self._pending) + len(offsets) > PENDING_MAX:
@@ -168,3 +217,12 @@ class IntervalOffsets(WrittenOffsets):
     def forget_topic(self, topic: str) -> None:
         for key in [key for key in self._pending if key[1].topic == topic]:
             del self._pending[key]
+        self._begun = {key for key in self._begun if key[1].topic != topic}
+
+    def groups_unwritten(self) -> Set[str]:
+        """As this is asked before groups are forgotten, it is where those that pass on are let go of."""
+        self._begun = {key for key in self._begun if self._serves(key[0])}
+        return {group for group, _ in self._pending}
+
+    def forget_groups(self, groups: Collection[str]) -> None:
+        self._begun = {key for key in self._begun if key[0] not in groups}

@@ -56,25 +56,26 @@ class Registration:
         """Make this broker live with the present session.
 
         Raises `BrokerIdTaken`, `Unreadable` (the tree is another cluster's, or has been wiped), `Unavailable`,
-        `OutcomeUnknown`: to try again is safe.
+        `OutcomeUnknown`, `JournalFailed`: to try again is safe.
         """
         session_id = self._session.id
         await self._find_cluster()
-        own = [session for session in self._own if session != session_id]
-        self._own = [*own[1 - SESSIONS_REMEMBERED_MAX :], session_id]
+        others = [session for session in self._own if session != session_id]
+        own = [*others[1 - SESSIONS_REMEMBERED_MAX :], session_id]
         # Before the znode is there: whoever finds it later must know that it was ours.
-        self._note()
+        self._note(own, new=self.new)
+        self._own = own
         await self._take_place()
 
     def settled(self) -> None:
         """What a new broker's disk lacks is known to the others by now."""
         if self.new:
+            self._note(self._own, new=False)
             self.new = False
-            self._note()
 
-    def _note(self) -> None:
-        known = {"cluster": self._cluster, "sessions": self._own}
-        self._journal.replace([json.dumps(known | ({"new": True} if self.new else {})).encode()])
+    def _note(self, sessions: list[int], *, new: bool) -> None:
+        known = {"cluster": self._cluster, "sessions": sessions}
+        self._journal.replace([json.dumps(known | ({"new": True} if new else {})).encode()])
 
     async def _find_cluster(self) -> None:
         """See that the tree is that of this broker's data, or make it if neither is there yet."""

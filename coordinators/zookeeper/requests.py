@@ -10,12 +10,13 @@ from coordinators.errors import CoordinationError
 
 class Node(NamedTuple):
     """A znode as it was read. `owner` is the session that an ephemeral one goes with, or 0; `made_by` the transaction
-    that made it."""
+    that made it; `changed_ms` when it was written last, in ms since 1970 by ZooKeeper's clock."""
 
     data: bytes
     version: int
     owner: int
     made_by: int
+    changed_ms: int
 
 
 class Listing(NamedTuple):

@@ -244,7 +244,7 @@ class Session:
         except kazoo.KazooException as error:
             raise _refused(path, error) from error
         self._meter.sent(kind, _ANSWER_BYTES + 4 + len(data) + _STAT_BYTES, requests=0)
-        return Node(data, stat.version, stat.ephemeralOwner, stat.czxid)
+        return Node(data, stat.version, stat.ephemeralOwner, stat.czxid, stat.mtime)
 
     async def children(self, kind: str, path: str) -> list[str] | None:
         """Names of a znode's children, or None where there is no such znode. Raises `Unavailable`."""

@@ -12,7 +12,7 @@ from coordinators.zookeeper.pipeline import together
 from coordinators.zookeeper.requests import Conflict, Create, Delete, Exists, Missing, Operation, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from coordinators.zookeeper.session import Session
     from coordinators.zookeeper.znodes import Tree
@@ -62,14 +62,15 @@ class Topics:
         The same transaction writes the folder of all topics: the version of that counts the deletions, so that a broker
         can tell a topic that was deleted from one that has vanished (`Mirror`).
         """
-        counted = Write(self._tree.topics, b"")
+        counted, index = Write(self._tree.topics, b""), self._tree.groups_in(name)
         for _ in range(DELETE_TRIES_MAX):
             topic = await self._topic_rows(name)
-            groups = await self._session.children(DELETE, self._tree.consumers) or []
-            rows = [row for found in await together(self._group_rows(group, name) for group in groups) for row in found]
-            if len(rows) > ROWS_IN_ONE_TRANSACTION_MAX:
-                await together(self._delete_row(row) for row in rows)
+            names = await self._session.children(DELETE, index)
+            groups = await together(self._group_rows(znodes.decode_name(group), name) for group in names or [])
+            if sum(map(len, groups)) > ROWS_IN_ONE_TRANSACTION_MAX:
+                await together(self._delete_group_rows(rows) for rows in groups)
                 continue
+            rows = [row for found in groups for row in found] + ([] if names is None else [Delete(index)])
             try:
                 await self._session.commit(DELETE, *rows, *topic, counted)
             except Conflict:
@@ -90,13 +91,21 @@ class Topics:
             rows.append(Delete(f"{folder}/{number}"))
         return rows + ([] if numbers is None else [Delete(folder)]) + [Delete(self._tree.topic(name))]
 
-    async def _group_rows(self, encoded_group: str, topic: str) -> list[Delete]:
-        folder = self._tree.offsets_in(znodes.decode_name(encoded_group), topic)
+    async def _group_rows(self, group: str, topic: str) -> list[Delete]:
+        """What a group has in the topic, with its place in the index; and the group, where it has nothing else."""
+        tree = self._tree
+        folder = tree.offsets_in(group, topic)
         numbers = await self._session.children(DELETE, folder)
-        return [] if numbers is None else [*(Delete(f"{folder}/{number}") for number in numbers), Delete(folder)]
+        rows = [Delete(f"{folder}/{number}") for number in numbers or []]
+        if numbers is not None:
+            rows.append(Delete(folder))
+        if await self._session.children(DELETE, tree.offsets(group)) == [topic]:
+            rows += [Delete(tree.offsets(group)), Delete(tree.group(group))]
+        return [*rows, Delete(tree.group_in(group, topic))]
 
-    async def _delete_row(self, row: Delete) -> None:
+    async def _delete_group_rows(self, rows: Sequence[Delete]) -> None:
+        """One group's alone, in one step: it stays in the index as long as it has rows."""
         try:
-            await self._session.commit(DELETE, row)
+            await self._session.commit(DELETE, *rows)
         except Conflict:
-            return  # it is gone, or has got a row anew: the next round sees to it
+            return  # it commits, or another deletes it: the next round sees to it

@@ -86,6 +86,13 @@ class Tree:
     def state(self, at: TopicPartition) -> str:
         return f"{self.topics}/{at.topic}/partitions/{at.partition}/state"
 
+    def groups_in(self, topic: str) -> str:
+        """Which groups have committed in a topic: the index by which its deletion finds their rows."""
+        return f"{self.topics}/{topic}/groups"
+
+    def group_in(self, group: str, topic: str) -> str:
+        return f"{self.groups_in(topic)}/{encode_name(group)}"
+
     def group(self, group: str) -> str:
         return f"{self.consumers}/{encode_name(group)}"
 

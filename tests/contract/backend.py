@@ -64,8 +64,8 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.records: list[bytes] = []
 
-    def append(self, record: bytes) -> None:
-        self.records.append(record)
+    def append(self, *records: bytes) -> None:
+        self.records.extend(records)
 
     def replay(self) -> Iterator[bytes]:
         return iter(list(self.records))

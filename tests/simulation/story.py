@@ -151,7 +151,7 @@ class Story:
             self._fail(f"group {group} begins at {place.offset}, where nobody committed: {sorted(known)}")
         offset = self.chance.randint(1, 100) + (0 if place is None else place.offset)
         known.add(offset)
-        self.cluster.do(home.broker.id, Commit(group, {at: Committed(offset)}))
+        self.cluster.do(home.broker.id, Commit(group, {at: Committed(offset)}, self.cluster.token()))
 
     def _gathered(self, home: Node, group: str) -> dict[TopicPartition, Committed] | None:
         if home.member is None:

@@ -20,8 +20,9 @@ from workloads.ports import free_ports
 from workloads.processes import tethered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
+    from coordinators.idleness import Stamps
     from coordinators.model import (
         Broker,
         ClusterView,
@@ -188,6 +189,18 @@ class DistantCoordinator(Coordinator):
     async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         found: Mapping[TopicPartition, Committed] = await self._call("committed_offsets", group)
         return found
+
+    async def _expire_groups(self, retention_ms: int, members: Collection[str]) -> None:
+        await self._call("expire_groups", retention_ms, members)
+
+    async def _group_stamps(self) -> Stamps:
+        raise AssertionError("the other end judges")
+
+    async def _stamp_group(self, group: str) -> None:
+        raise AssertionError("the other end judges")
+
+    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
+        raise AssertionError("the other end judges")
 
 
 class DsbsProcessesBackend(Backend):

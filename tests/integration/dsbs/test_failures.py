@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from tests.integration.dsbs.cluster import brokers
+from brokers.rpc import brokerlab_pb2 as pb
+from tests.integration.dsbs.cluster import Member, brokers
 from tests.integration.processes.running import eventually, fill, small_disk
 
 
@@ -66,23 +68,60 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"a small file system cannot be mounted here: {refused}")
 
 
-def test_a_broker_whose_tables_cannot_be_written_ends_itself_and_the_others_serve_on(
+def test_a_commit_on_a_full_disk_is_refused_and_ends_nobody(tmp_path: Path, disk: Path) -> None:
+    with brokers(tmp_path / "cluster", 2) as cluster:
+        full = cluster.made(3, data=disk / "data")
+        cluster.start(full)
+        cluster.members[1].create("orders", partitions=3, replicas=1)
+        (led,) = [number for number in range(3) if full.leader("orders", number) == 3]
+        cluster.produce("orders", led, [b"before"])
+        group = next(f"readers-{number}" for number in range(1000) if full.home(f"readers-{number}") == 3)
+        cluster.commit(group, "orders", 7)
+        ballast = fill(disk)
+        answers = [commit(full, group, 8 + number) for number in range(300)]  # the last page has room for some
+        refused = answers.index(pb.STORAGE_FAILED)
+        assert set(answers[refused:]) == {pb.STORAGE_FAILED}
+        assert cluster.committed(group) == 7 + refused
+        assert cluster.values("orders", led) == [b"before"]
+        ballast.unlink()
+        assert commit(full, group, 500) == pb.OK
+        assert full.end(signal.SIGKILL) == -signal.SIGKILL
+        cluster.start(cluster.members.pop(3))
+        assert cluster.committed(group) == 500
+        assert cluster.values("orders", led) == [b"before"]
+        assert "Traceback" not in full.log
+
+
+def commit(member: Member, group: str, offset: int) -> pb.ErrorCode.ValueType:
+    places = [pb.PartitionOffset(topic="orders", offset=offset)]
+    answer = member.data_stub().CommitOffsets(pb.CommitOffsetsRequest(group=group, offsets=places))
+    assert answer.error.definite or answer.error.code == pb.OK
+    return answer.error.code
+
+
+def test_a_broker_whose_tables_cannot_be_written_serves_on_and_takes_changes_when_they_can(
     tmp_path: Path, disk: Path
 ) -> None:
     with brokers(tmp_path / "cluster", 2) as cluster:
-        cluster.start(cluster.made(3, data=disk / "data"))
-        cluster.members[1].create("orders", partitions=3, replicas=2)
-        full = cluster.members.pop(3)
-        fill(disk)
+        full = cluster.made(3, data=disk / "data")
+        cluster.start(full)
+        made = cluster.members[1].create("orders", partitions=3, replicas=2)
+        led = next(at.number for at in made.topic.partitions if at.replicas == [3, 1])
+        cluster.produce("orders", led, [b"before"])
+        ballast = fill(disk)
         names = count()
-        eventually(lambda: cluster.members[1].create(f"more-{next(names)}") and full.ended, "its tables find no room")
-        assert full.wait() == 1
-        assert "broker: broker 3 is no member of the cluster: its tables cannot be written to the disk: " in full.log
-        assert "cannot write tables.journal" in full.log
-        assert "Traceback" not in full.log
-        left = cluster.members[1].leaders("orders")
-        assert left.count(-1) == 1, "nobody else holds what it led"
-        for number in range(3):
-            if left[number] != -1:
-                cluster.produce("orders", number, [b"x"])
+        eventually(lambda: created(full, next(names)) == pb.STORAGE_FAILED, "its tables find no room")
+        cluster.lose(2)
+        eventually(lambda: full.live() == {1, 3}, "the death is noticed")
+        assert cluster.values("orders", led) == [b"before"]
+        ballast.unlink()
+        eventually(lambda: created(full, next(names)) == pb.OK, "there is room again")
+        cluster.produce("orders", led, [b"after"])
         cluster.agree()
+        assert "broker 3: its tables cannot be written to the disk: cannot write tables.journal" in full.log
+        assert "broker 3: its tables are written to the disk again" in full.log
+        assert "Traceback" not in full.log
+
+
+def created(member: Member, number: int) -> pb.ErrorCode.ValueType:
+    return member.create(f"more-{number}", partitions=1, replicas=1).error.code

@@ -86,6 +86,27 @@ def test_with_space_again_writing_comes_back_without_a_restart(broker: RunningBr
     assert commit(broker) == pb.OK
 
 
+def test_with_space_again_a_broker_takes_commits_topics_and_deletions_without_a_restart(
+    broker: RunningBroker, disk: Path
+) -> None:
+    assert commit(broker) == pb.OK
+    ballast = fill(disk)
+    assert pb.STORAGE_FAILED in {commit(broker) for _ in range(300)}
+    assert pb.STORAGE_FAILED in {create(broker, f"another-{n}") for n in range(60)}
+    refused = broker.admin_stub().DeleteTopic(pb.DeleteTopicRequest(name="t")).error
+    assert (refused.code, refused.definite) == (pb.STORAGE_FAILED, True)
+    placed = broker.data_stub().CommittedOffsets(pb.CommittedOffsetsRequest(group="g"))
+    assert [place.offset for place in placed.offsets] == [1]
+    ballast.unlink()
+    assert commit(broker) == pb.OK
+    assert create(broker, "later") == pb.OK
+    assert broker.admin_stub().DeleteTopic(pb.DeleteTopicRequest(name="t")).error.code == pb.OK
+    assert create(broker, "t") == pb.OK
+    broker.end(signal.SIGKILL)
+    broker.start()
+    assert not broker.data_stub().CommittedOffsets(pb.CommittedOffsetsRequest(group="g")).offsets
+
+
 def test_with_space_again_the_next_start_takes_writes_and_has_lost_nothing(broker: RunningBroker, disk: Path) -> None:
     produce(broker, b"before")
     ballast = fill(disk)

@@ -245,7 +245,7 @@ async def test_a_deleted_topic_takes_thousands_of_commits_with_it(server: Server
         await coordinator.delete_topic("orders")
         looker = await brokers.session()
         assert await looker.children("test", brokers.tree.topics) == []
-        assert await looker.children("test", brokers.tree.offsets("readers")) == []
+        assert await looker.children("test", brokers.tree.consumers) == []
         await coordinator.create_topic("orders", 1, 1)
         assert await coordinator.committed_offsets("readers") == {}
 

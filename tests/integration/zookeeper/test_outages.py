@@ -35,10 +35,10 @@ def serving(coordinator: ZooKeeperCoordinator) -> bool:
     return True
 
 
-async def written(looker: Session, path: str) -> None:
-    """Return when somebody has made the znode."""
+async def written(looker: Session, path: str, *, version: int) -> None:
+    """Return when somebody has written the znode so many times since it was made."""
     async with asyncio.timeout(WITHIN_S):
-        while await looker.get("test", path) is None:
+        while (node := await looker.get("test", path)) is None or node.version < version:
             pass
 
 
@@ -71,17 +71,21 @@ async def test_commits_at_an_interval_wait_for_zookeeper_to_come_back(own_server
     async with group(own_server.address) as brokers:
         home = await brokers.start(1, offsets="interval", offsets_interval_ms=20, session_timeout_ms=20_000)
         await home.create_topic("orders", 1, 1)
+        await home.commit_offsets("readers", {AT: Committed(6)})
         own_server.stop()
         await eventually(lambda: not home._session.connected)
         await home.commit_offsets("readers", {AT: Committed(7)})
         with pytest.raises(Unavailable):
             await home.committed_offsets("readers")
+        with pytest.raises(Unavailable):  # of a group that begins
+            await home.commit_offsets("others", {AT: Committed(7)})
         own_server.start()
         await eventually(lambda: home._session.connected)
         looker = await brokers.session()
         path = brokers.tree.offset("readers", AT)
-        await written(looker, path)
+        await written(looker, path, version=1)
         assert await home.committed_offsets("readers") == {AT: Committed(7)}
+        assert await home.committed_offsets("others") == {}
 
 
 @asynchronous

@@ -146,7 +146,8 @@ class Script:
         self._cluster.run(100)
 
     def _commit(self, number: str, group: str, name: str, offset: str) -> None:
-        self._cluster.do(int(number), Commit(group, {TopicPartition(name, 0): Committed(int(offset))}))
+        places = {TopicPartition(name, 0): Committed(int(offset))}
+        self._cluster.do(int(number), Commit(group, places, self._cluster.token()))
         self._cluster.run(20)
 
     def _committed(self, number: str, group: str) -> None:

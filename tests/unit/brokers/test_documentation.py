@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brokers import __main__ as process
-from brokers.config import BrokerConfig, Limits, TopicDefaults
+from brokers.config import BrokerConfig, Limits, OffsetsConfig, TopicDefaults
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.rpc import brokerlab_pb2 as pb
 from coordinators.model import Broker
@@ -19,7 +19,7 @@ from workloads import cluster
 TEXT = (Path(__file__).parents[3] / "docs" / "broker.md").read_text()
 
 
-@pytest.mark.parametrize("kind", [Limits, TopicDefaults, LogConfig, Broker])
+@pytest.mark.parametrize("kind", [Limits, TopicDefaults, OffsetsConfig, LogConfig, Broker])
 def test_every_setting_is_named(kind: type) -> None:
     assert [field.name for field in fields(kind) if f"{field.name}`" not in TEXT] == []
 

@@ -168,21 +168,34 @@ def test_whole_records_behind_a_damaged_one_are_not_thrown_away(path: Path, reco
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
-def test_a_disk_that_refuses_is_told_and_ends_writing_but_not_reading(
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG])
+def test_a_disk_that_refuses_is_told_and_its_journal_takes_records_again_when_the_disk_does(
     path: Path, files: FaultyFiles, error: int
 ) -> None:
     written(path, RECORDS)
-    journal = FileJournal(path, durable=False, files=files)
+    journal = FileJournal(path, durable=True, files=files)
     files.fail("writev", error=error)
-    with pytest.raises(JournalFailed, match=r"cannot write topics\.journal"):
-        journal.append(b"four")
+    for _ in range(2):
+        with pytest.raises(JournalFailed, match=r"cannot write topics\.journal"):
+            journal.append(b"four")
     files.heal()
-    with pytest.raises(JournalFailed, match=r"cannot write topics\.journal"):
-        journal.append(b"five")
     assert list(journal.replay()) == RECORDS
+    journal.append(b"five")
     journal.close()
-    assert read(path) == RECORDS
+    assert read(path) == [*RECORDS, b"five"]
+
+
+@pytest.mark.parametrize("short_to", range(1, 28))
+def test_records_of_one_append_are_written_all_or_none(path: Path, files: FaultyFiles, short_to: int) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.short_to = short_to
+    with pytest.raises(JournalFailed, match="short write"):
+        journal.append(b"four", b"five", b"six")
+    files.heal()
+    journal.append(b"seven", b"eight")
+    journal.close()
+    assert read(path) == [*RECORDS, b"seven", b"eight"]
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EMFILE, errno.ENOMEM])
@@ -246,6 +259,24 @@ def test_a_record_that_can_neither_be_written_nor_cut_back_is_not_read(path: Pat
     assert read(path) == RECORDS
 
 
+def test_nothing_is_appended_behind_a_torn_record(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.short_to = 9
+    files.fail("truncate")
+    with pytest.raises(JournalFailed, match="nor can it be cut back"):
+        journal.append(b"four")
+    torn = path.read_bytes()
+    files.short_to = None
+    with pytest.raises(JournalFailed, match=r"cannot write topics\.journal"):
+        journal.append(b"five")
+    assert path.read_bytes() == torn
+    files.heal()
+    journal.append(b"six")
+    journal.close()
+    assert read(path) == [*RECORDS, b"six"]
+
+
 def test_a_death_in_the_middle_of_a_record_costs_that_record_alone(path: Path, files: FaultyFiles) -> None:
     written(path, RECORDS)
     journal = FileJournal(path, durable=False, files=files)
@@ -287,15 +318,50 @@ def test_a_rewritten_journal_holds_the_new_records_and_takes_more(path: Path) ->
     assert read(path) == [b"new", b"more"]
 
 
-@pytest.mark.parametrize("call", ["open_replace", "writev", "rename"])
-def test_a_rewrite_that_the_disk_refuses_leaves_what_was_there(path: Path, files: FaultyFiles, call: str) -> None:
+@pytest.mark.parametrize("call", ["open_replace", "writev", "open_append", "rename"])
+def test_a_rewrite_that_the_disk_refuses_leaves_what_was_there_which_takes_more(
+    path: Path, files: FaultyFiles, call: str
+) -> None:
     written(path, RECORDS)
     journal = FileJournal(path, durable=False, files=files)
     files.fail(call, error=errno.ENOSPC)
     with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal"):
         journal.replace([b"new"])
+    files.heal()
+    journal.append(b"four")
     journal.close()
-    assert read(path) == RECORDS
+    assert read(path) == [*RECORDS, b"four"]
+
+
+def test_a_rewrite_that_finds_no_room_takes_none_away(path: Path, files: FaultyFiles) -> None:
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=False, files=files)
+    files.short_to = 5
+    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal: .*short write"):
+        journal.replace([b"new" * 50])
+    journal.close()
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_after_a_rewrite_whose_name_may_be_lost_nothing_more_is_taken(path: Path, files: FaultyFiles) -> None:
+    """After a crash the old file may be there: what is appended to the new one would be gone."""
+    written(path, RECORDS)
+    journal = FileJournal(path, durable=True, files=files)
+    sync, synced = files.fsync, []
+
+    def fails_at_the_folder(handle: int) -> None:
+        synced.append(handle)
+        if len(synced) == 2:
+            raise OSError(errno.EIO, "a folder that cannot be synced")
+        sync(handle)
+
+    files.fsync = fails_at_the_folder  # type: ignore[method-assign]
+    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal"):
+        journal.replace([b"new"])
+    with pytest.raises(JournalFailed, match=r"cannot rewrite topics\.journal"):
+        journal.append(b"more")
+    journal.close()
+    assert read(path) == [b"new"]
 
 
 @pytest.mark.parametrize("short_to", [0, 1, 12])
@@ -326,7 +392,9 @@ def test_a_durable_rewrite_is_on_the_disk_before_its_name_and_the_name_after_it(
     files.calls.clear()
     journal.replace([b"new"])
     journal.close()
-    assert files.calls == ["open_replace", "writev", "fsync", "rename", "open_directory", "fsync", "open_append"]
+    assert files.calls == [
+        "open_directory", "open_replace", "writev", "fsync", "open_append", "rename", "fsync",
+    ]  # fmt: skip
 
 
 def test_on_a_read_only_file_system_a_journal_is_read_and_refuses_records(path: Path, files: FaultyFiles) -> None:

@@ -13,9 +13,9 @@ from coordinators.dsbs.coordinator import DsbsCoordinator
 from coordinators.dsbs.disk import STALE_RECORDS_MAX, Disk
 from coordinators.dsbs.rows import OffsetRow
 from coordinators.dsbs.settings import Settings, parse
-from coordinators.errors import InvalidRequest, JournalFailed, Unavailable, Unreadable
-from coordinators.model import Committed, TopicPartition
-from tests.contract.backend import WITHIN_S, MemoryJournal, asynchronous
+from coordinators.errors import InvalidRequest, JournalFailed, OutcomeUnknown, Unreadable
+from coordinators.model import NO_LEADER, Committed, TopicPartition
+from tests.contract.backend import MemoryJournal, asynchronous, until
 from tests.contract.backends.dsbs import OPTIONS, DsbsBackend
 
 AT = TopicPartition("orders", 0)
@@ -24,10 +24,10 @@ AT = TopicPartition("orders", 0)
 class FullJournal(MemoryJournal):
     full = False
 
-    def append(self, record: bytes) -> None:
+    def append(self, *records: bytes) -> None:
         if self.full:
             raise JournalFailed("no room")
-        super().append(record)
+        super().append(*records)
 
 
 @asynchronous
@@ -48,41 +48,132 @@ async def test_nothing_is_sent_on_the_path_of_a_produce_a_fetch_or_a_commit() ->
     await cluster.close()
 
 
-async def with_full_disk(cluster: DsbsBackend) -> DsbsCoordinator:
-    """A broker with a topic, whose disk takes no more."""
-    me = cluster.brokers[0]
+def on_its_own_disk(cluster: DsbsBackend, number: int) -> tuple[DsbsCoordinator, dict[str, FullJournal]]:
+    """A broker, not started, and the disk that it is to have, which can be full."""
+    me = cluster.brokers[number - 1]
     journals = {name: FullJournal() for name in ("tables", "offsets")}
     setup = replace(cluster.setup(me, **OPTIONS), journal=journals.__getitem__, peers=cluster._wires.of(me))
     coordinator = DsbsCoordinator(setup)
-    await coordinator.start()
-    await coordinator.create_topic("orders", 1, 1)
-    journals["tables"].full = True
-    return coordinator
+    cluster._started.append(coordinator)
+    return coordinator, journals
+
+
+def fill(journals: dict[str, FullJournal], *, full: bool = True) -> None:
+    for journal in journals.values():
+        journal.full = full
 
 
 @asynchronous
-async def test_a_broker_whose_disk_fails_acts_no_more_and_is_lost() -> None:
-    coordinator = await with_full_disk(DsbsBackend(Path()))
-    with pytest.raises(JournalFailed):
-        await coordinator.create_topic("clicks", 1, 1)
-    with pytest.raises(Unavailable):
-        coordinator.leader(AT)
-    with pytest.raises(Unavailable, match="cannot be written"):
-        await coordinator.create_topic("logs", 1, 1)
-    assert "cannot be written to the disk: no room" in str(await coordinator.lost())
+async def test_on_a_full_disk_what_clients_ask_is_refused_and_has_not_happened_and_reads_go_on() -> None:
+    cluster = DsbsBackend(Path())
+    coordinator, journals = on_its_own_disk(cluster, 1)
+    await coordinator.start()
+    await coordinator.create_topic("orders", 1, 1)
+    await coordinator.commit_offsets("readers", {AT: Committed(7)})
+    led = coordinator.known_leader(AT)
+    fill(journals)
+    for attempt in (
+        coordinator.commit_offsets("readers", {AT: Committed(8)}),
+        coordinator.commit_offsets("others", {AT: Committed(8)}),
+        coordinator.create_topic("clicks", 1, 1),
+        coordinator.delete_topic("orders"),
+        coordinator.resign(AT, 0),
+    ):
+        with pytest.raises(JournalFailed):
+            await attempt
+    assert coordinator.known_leader(AT) == led
+    assert await coordinator.committed_offsets("readers") == {AT: Committed(7)}
+    assert await coordinator.committed_offsets("others") == {}
+    assert list(coordinator.view().topics) == ["orders"]
+    fill(journals, full=False)
+    await coordinator.commit_offsets("readers", {AT: Committed(9)})
+    await coordinator.create_topic("clicks", 1, 1)
+    assert await coordinator.committed_offsets("readers") == {AT: Committed(9)}
+    await cluster.close()
+    kept = Disk(journals.__getitem__)
+    assert [row.offset for row in kept.offsets.values()] == [9]
+    assert set(kept.table.topics) == {"orders", "clicks"}
+
+
+@asynchronous
+async def test_what_a_broker_with_a_full_disk_hears_it_knows_and_acknowledges_when_it_is_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = DsbsBackend(Path())
+    coordinator, journals = on_its_own_disk(cluster, 1)
+    await coordinator.start()
+    fill(journals)
+    other = await cluster.start(2)
+    await until(coordinator, lambda view: len(view.brokers) == 2)
+    making = asyncio.create_task(other.create_topic("orders", 1, 1))
+    await until(coordinator, lambda view: "orders" in view.topics)
+    assert not making.done()
+    assert "orders" not in Disk(journals.__getitem__).table.topics
+    fill(journals, full=False)
+    assert (await making).known_to == {1, 2}
+    assert "orders" in Disk(journals.__getitem__).table.topics
+    assert [record.message for record in caplog.records] == [
+        "broker 1: its tables cannot be written to the disk: no room",
+        "broker 1: its tables are written to the disk again",
+    ]
+    await cluster.close()
+
+
+@asynchronous
+async def test_a_broker_with_a_full_disk_keeps_no_copies_that_it_says_it_keeps() -> None:
+    cluster = DsbsBackend(Path())
+    coordinator, journals = on_its_own_disk(cluster, 1)
+    await coordinator.start()
+    other = await cluster.start(2)
+    await until(coordinator, lambda view: len(view.brokers) == 2)
+    await other.create_topic("orders", 1, 1)
+    group = next(f"readers-{n}" for n in range(100) if other.group_coordinator(f"readers-{n}") == 2)
+    fill(journals)
+    with pytest.raises(OutcomeUnknown, match="no other broker says that it keeps a copy"):
+        await other.commit_offsets(group, {AT: Committed(7)})
+    fill(journals, full=False)
+    await other.commit_offsets(group, {AT: Committed(8)})
+    assert [row.offset for row in Disk(journals.__getitem__).offsets.values()] == [8]
+    await cluster.close()
+
+
+@asynchronous
+async def test_a_broker_leads_what_it_inherits_once_its_epoch_is_written() -> None:
+    cluster = DsbsBackend(Path())
+    coordinator, journals = on_its_own_disk(cluster, 1)
+    await coordinator.start()
+    other = await cluster.start(2)
+    await until(coordinator, lambda view: len(view.brokers) == 2)
+    (number,) = [
+        number
+        for number, partition in enumerate((await other.create_topic("orders", 2, 2)).topic.partitions)
+        if partition.leader == 2
+    ]
+    at = TopicPartition("orders", number)
+    await other.change_in_sync(at, [1, 2], other.view().partition(at).epoch)
+    await until(coordinator, lambda view: 1 in view.partition(at).in_sync)
+    fill(journals)
+    await cluster.kill(other)
+    view = await until(coordinator, lambda view: 2 not in view.brokers)
+    assert view.partition(at).leader == NO_LEADER
+    row = Disk(journals.__getitem__).table.leader(*at)
+    assert row is not None
+    assert row.leader == 2, "its own row is not written"
+    fill(journals, full=False)
+    view = await until(coordinator, lambda view: view.partition(at).leader == 1)
+    row = Disk(journals.__getitem__).table.leader(*at)
+    assert row is not None
+    assert row.epoch == view.partition(at).epoch
     await coordinator.stop()
 
 
 @asynchronous
-async def test_a_broker_whose_disk_fails_when_nobody_asks_it_anything_is_lost_without_a_traceback() -> None:
+async def test_a_broker_that_cannot_write_who_it_is_does_not_start() -> None:
     cluster = DsbsBackend(Path())
-    unhandled: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unhandled.append(context))
-    coordinator = await with_full_disk(cluster)
-    other = await cluster.start(2)
-    assert isinstance(await asyncio.wait_for(coordinator.lost(), WITHIN_S), Unavailable)
-    assert unhandled == []
-    await other.stop()
+    coordinator, journals = on_its_own_disk(cluster, 1)
+    fill(journals)
+    with pytest.raises(JournalFailed, match="no room"):
+        await coordinator.start()
     await coordinator.stop()
 
 

@@ -403,7 +403,7 @@ def commit(cluster: Cluster, group: str, offset: int) -> int:
     token = cluster.token()
     cluster.do(home, Gather(token, group))
     cluster.run_until(lambda: token in cluster.nodes[home].finished, 2000)
-    cluster.do(home, Commit(group, {AT: Committed(offset)}))
+    cluster.do(home, Commit(group, {AT: Committed(offset)}, cluster.token()))
     return home
 
 

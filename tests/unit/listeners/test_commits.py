@@ -13,7 +13,7 @@ from brokers.wire.apis import ApiKey
 from brokers.wire.metadata import MetadataRequest
 from brokers.wire.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic, OffsetFetchRequest
 from coordinators.config import CoordinatorSetup
-from coordinators.errors import Unavailable
+from coordinators.errors import JournalFailed, Unavailable
 from coordinators.model import Committed, TopicPartition
 from coordinators.static import StaticCoordinator
 from tests.integration.kafka.raw import batch, fetch_request, produce_request, request
@@ -163,6 +163,22 @@ def test_a_commit_that_fails_is_answered_with_its_own_error(tmp_path: Path) -> N
             commits.begun[1][1].set_result(None)
             errors = [struct.unpack(">h", answer[-2:])[0] for answer in await client.receive_all(2)]
             assert errors == [NOT_AVAILABLE, NONE]
+
+    run(work())
+
+
+def test_a_commit_that_the_disk_refuses_is_answered_with_an_error_after_which_clients_try_again(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with listening(tmp_path, kind=HoldsCommits) as harness:
+            commits, client = commits_of(harness), await harness.connect()
+            client.send(commit(1), commit(2, 0, 1))
+            await until(lambda: len(commits.begun) == 1)
+            commits.begun[0][1].set_exception(JournalFailed("no room"))
+            await until(lambda: len(commits.begun) == 2)
+            commits.begun[1][1].set_exception(JournalFailed("no room"))
+            errors = [struct.unpack(">h", answer[-2:])[0] for answer in await client.receive_all(2)]
+            assert errors == [NOT_AVAILABLE, NOT_AVAILABLE]
+            assert await commits.committed_offsets(GROUP) == {}
 
     run(work())
 
