@@ -142,7 +142,9 @@ class GrpcAsking:
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                     raise OutcomeUnknown(f"no answer from {target} within {within_s:g} s") from error
-                raise OutcomeUnknown(f"{target} cannot be reached: {error.details()}") from error
+                if error.code() is grpc.StatusCode.UNAVAILABLE:
+                    raise OutcomeUnknown(f"{target} cannot be reached") from error
+                raise OutcomeUnknown(f"{target}: {error.details()}") from error
 
 
 class PeerService(PeerServicer):
@@ -161,5 +163,5 @@ class PeerService(PeerServicer):
     ) -> pb.Frame:
         answer = await self._asking.answered(request.content)
         if answer is None:
-            await context.abort(grpc.StatusCode.UNAVAILABLE, "it is starting or stopping")
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "it is starting or stopping")
         return pb.Frame(content=answer)

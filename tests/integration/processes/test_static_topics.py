@@ -89,8 +89,9 @@ def test_a_topic_that_is_made_by_asking_for_it_is_on_all_brokers(tmp_path: Path)
 
 def test_without_one_broker_a_creation_is_refused_and_made_when_it_is_back(cluster: Cluster) -> None:
     cluster.kill(1)
-    assert "broker 1: 127.0.0.1:" in refusal(cluster, "orders", 0)
-    assert "broker 1: 127.0.0.1:" in refusal(cluster, "orders", 2)
+    address = f"127.0.0.1:{cluster.rows[1]['rpc_port']}"
+    assert f"broker 1: {address} cannot be reached" in refusal(cluster, "orders", 0)
+    assert f"broker 1: {address} cannot be reached" in refusal(cluster, "orders", 2)
     assert partitions_at(cluster, "orders") == [0, 0]
     cluster.revive(1)
     create(cluster, "orders", 2)
