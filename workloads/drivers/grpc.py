@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 # Batches of one partition on their way at once; the same for every architecture.
 IN_FLIGHT_MAX: Final = 16
+IN_FLIGHT_BYTES_MAX: Final = 64 * 1024 * 1024  # and one batch in any case
 CONNECT_WITHIN_S: Final = 10.0
 CALL_WITHIN_S: Final = 30.0
 FETCH_WAIT_MS: Final = 100
@@ -125,6 +126,9 @@ class _Cluster:
         """Partition -> data service of its leader."""
         addresses = await self.addresses()
         partitions = (await self.topic(topic)).partitions
+        for part in partitions:
+            if part.leader not in addresses:
+                raise DriverError(f"{topic}-{part.number} has no leader that lives: broker {part.leader} is not there")
         return {part.number: await self.connections.data(addresses[part.leader]) for part in partitions}
 
     async def group_home(self, group: str) -> DataAsyncStub:
@@ -165,10 +169,11 @@ class Producer:
                 tasks.create_task(self._partition(partition, leader, started))
 
     async def _partition(self, partition: int, leader: DataAsyncStub, started_ns: int) -> None:
-        """Send this partition's batches through one stream, `IN_FLIGHT_MAX` of them unanswered at most."""
+        """Send this partition's batches through one stream, few of them unanswered at once."""
         stream = leader.ProduceStream()
         waiting: deque[_Sent] = deque()
-        room = asyncio.Semaphore(IN_FLIGHT_MAX)
+        batch_bytes = self._job.batch_size * self._job.message_size
+        room = asyncio.Semaphore(max(1, min(IN_FLIGHT_MAX, IN_FLIGHT_BYTES_MAX // batch_bytes)))
         reader = asyncio.create_task(self._answers(stream, partition, waiting, room))
         try:
             for first, count, intended_ns in self._batches(partition, started_ns):
