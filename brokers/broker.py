@@ -17,7 +17,7 @@ from brokers.log.config import FsyncPolicy
 from brokers.metrics import Metrics
 from brokers.rpc.admin import AdminService
 from brokers.rpc.data import DataService
-from brokers.rpc.peer import GrpcTransport, PeerService
+from brokers.rpc.peer import GrpcAsking, GrpcTransport, PeerService
 from brokers.rpc.server import RpcServer
 from brokers.rpc.tables import TablesService
 from brokers.store import Store
@@ -70,9 +70,9 @@ class BrokerProcess:
         self._closing.callback(os.close, locked(config.data_dir))
         owned(config.data_dir, config.me.id)
         of_this_layout(config.data_dir)
-        peers = GrpcTransport()
+        peers, asking = GrpcTransport(), GrpcAsking()
         self._closing.push_async_callback(peers.close)
-        setup = CoordinatorSetup(config.me, config.brokers, self._journal, config.coordinator_options, peers)
+        setup = CoordinatorSetup(config.me, config.brokers, self._journal, config.coordinator_options, peers, asking)
         coordinator = create(config.coordinator, setup)
         self._closing.push_async_callback(coordinator.stop)
         store = Store(config.data_dir, config.log, config.me.id, coordinator.view, notices=metrics.notices)
@@ -85,7 +85,7 @@ class BrokerProcess:
                 store, coordinator, metrics, config.limits.message_bytes_max, config.topics.min_insync_replicas
             ),
             AdminService(store, topics, coordinator, config.coordinator, metrics),
-            PeerService(peers),
+            PeerService(peers, asking),
             TablesService(coordinator),
         )
         self._closing.push_async_callback(rpc.stop)

@@ -13,8 +13,8 @@ at this moment         `leader`, `known_leader`, `find_leader`. On the path of e
                        `confirmed` says, and `serves` is asked right before something is appended.
 agreed                 `create_topic`, `delete_topic`. When they return, the change has happened; a creation says
                        which brokers certainly know of it, or will find it when asked (`find_topics`, `leader`).
-                       `zookeeper`: linearizable. `dsbs`: eventually the same everywhere. `static`: on this broker
-                       alone.
+                       `zookeeper`: linearizable. `dsbs`: eventually the same everywhere. `static`: on all brokers or
+                       on none, one change of a name at a time; refused while a broker is away.
 compare and set        `change_in_sync`, `resign`. They happen only if this broker leads at the epoch that it names.
                        `zookeeper`: linearizable. `dsbs`: compared with what this broker knows. `static` refuses.
 durable                `commit_offsets`, `committed_offsets`, `expire_groups`. A commit that returned is found again

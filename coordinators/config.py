@@ -10,6 +10,7 @@ from coordinators.api import Journal
 from coordinators.model import Broker
 
 if TYPE_CHECKING:
+    from coordinators.asking import Asking
     from coordinators.dsbs.transport import Transport
 
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class CoordinatorSetup:
     """`options` are the architecture's own keys from the config file; each back end parses and refuses its own.
 
-    `peers` is a way to reach the other brokers, for the back ends that are made of brokers.
+    `peers` and `asking` are ways to reach the other brokers, for the back ends that are made of brokers.
     """
 
     me: Broker
@@ -25,3 +26,4 @@ class CoordinatorSetup:
     journal: Callable[[str], Journal]
     options: Mapping[str, object]
     peers: Transport | None = None
+    asking: Asking | None = None

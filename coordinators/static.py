@@ -1,32 +1,22 @@
 """`static`: the control without coordination. Every broker computes every answer from its own config file.
 
-Nothing is sent to anybody. A topic is placed by a rule that needs only its name and the list of brokers, so a
-client that makes it on each broker finds the same leaders on all. Leadership never changes: when a leader dies its
-partitions wait for it.
+A topic is placed by a rule that needs only its name and the list of brokers. Brokers speak with each other only when a
+topic is made or deleted, so that all have the same ones (static_topics.py). Leadership never changes: when a leader
+dies its partitions wait for it.
 """
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from coordinators.api import Coordinator
-from coordinators.errors import InvalidRequest, JournalFailed, TopicExists, Unreadable, Unsupported
-from coordinators.model import (
-    OFFSET_MAX,
-    PARTITIONS_MAX,
-    Creation,
-    Partition,
-    Topic,
-    TopicPartition,
-    TopicSettings,
-    is_whole,
-    topic_name_fault,
-)
+from coordinators.errors import InvalidRequest, JournalFailed, Unreadable, Unsupported
+from coordinators.model import Creation, Partition, Topic, TopicPartition, TopicSettings
 from coordinators.offsets import OffsetTable
 from coordinators.placement import group_home, place
+from coordinators.static_topics import Entry, StaticTopics
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -44,12 +34,13 @@ class StaticCoordinator(Coordinator):
             raise InvalidRequest(f"coordinator static has no options, and {', '.join(setup.options)} was given")
         self._brokers = {broker.id: broker for broker in setup.brokers}
         self._journal = setup.journal
+        self._topics = StaticTopics(setup.me, self._brokers, self, setup.asking, self._count)
 
     async def start(self) -> None:
         """Raises `Unreadable` where a journal of an earlier run holds what this program never wrote."""
         self._topics_journal = self._journal("topics")
-        # The latest of each name. Deleted ones are kept too, without partitions: their lives are not given out again.
-        self._latest: dict[str, Topic] = {}
+        # The latest of each name. Deleted ones are kept too: their lives are not given out again.
+        self._latest: dict[str, Entry] = {}
         records = list(self._topics_journal.replay())
         for record in records:
             self._replay(record)
@@ -57,18 +48,20 @@ class StaticCoordinator(Coordinator):
             with suppress(JournalFailed):  # on a full disk, or a read-only one, what is there can still be read
                 self._topics_journal.replace(map(_record, self._latest.values()))
         self._offsets = OffsetTable(self._journal("offsets"), self._life_of)
-        topics = {name: topic for name, topic in self._latest.items() if topic.partitions}
+        topics = {name: self._topic(entry) for name, entry in self._latest.items() if entry.live}
         self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
+        self._topics.open()
 
     def _replay(self, record: bytes) -> None:
         try:
-            topic = _recorded(json.loads(record))
-            self._latest[topic.name] = self._placed(*topic)
+            entry = Entry.of(json.loads(record))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise Unreadable(f"journal topics holds {record[:100]!r}, which is no topic: {error}") from error
+        self._latest[entry.name] = entry
 
     async def stop(self) -> None:
         """Nobody was told of the start."""
+        await self._topics.close()
         self._views.close()
 
     def _known_leader(self, at: TopicPartition) -> Partition:
@@ -83,19 +76,25 @@ class StaticCoordinator(Coordinator):
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
     ) -> Creation:
-        if name in self.view().topics:
-            raise TopicExists(f"topic {name!r} exists")
-        former = self._latest.get(name)
-        life = "1" if former is None else str(int(former.life) + 1)
-        topic = self._placed(name, partitions, replication_factor, settings, life)
-        self._note(topic)
-        self._views.publish(topics={**self.view().topics, name: topic})
-        return Creation(topic, frozenset({self.me.id}))
+        made = await self._topics.create(Entry(name, partitions, replication_factor, settings, 0))
+        return Creation(self._topic(made), self._topics.known_to)
 
     async def _delete_topic(self, name: str) -> None:
-        self._note(replace(self.view().topic(name), partitions=()))
-        self._offsets.forget_topic(name)
-        self._views.publish(topics={other: topic for other, topic in self.view().topics.items() if other != name})
+        await self._topics.delete(name)
+
+    def entry(self, name: str) -> Entry | None:
+        return self._latest.get(name)
+
+    def keep(self, entry: Entry) -> None:
+        """Raises `NotEnoughBrokers`, `JournalFailed`."""
+        topics = {name: topic for name, topic in self.view().topics.items() if name != entry.name}
+        if entry.live:
+            topics[entry.name] = self._topic(entry)
+        self._topics_journal.append(_record(entry))
+        self._latest[entry.name] = entry
+        if not entry.live:
+            self._offsets.forget_topic(entry.name)
+        self._views.publish(topics=topics)
 
     async def _change_in_sync(self, at: TopicPartition, in_sync: frozenset[int], epoch: int) -> Partition:
         raise Unsupported("static: the in-sync replicas are those of the config file and never change")
@@ -124,52 +123,17 @@ class StaticCoordinator(Coordinator):
 
     def _life_of(self, name: str) -> str | None:
         """Of a topic that exists."""
-        topic = self._latest.get(name)
-        return topic.life if topic is not None and topic.partitions else None
+        entry = self._latest.get(name)
+        return str(entry.life) if entry is not None and entry.live else None
 
-    def _note(self, topic: Topic) -> None:
-        self._topics_journal.append(_record(topic))
-        self._latest[topic.name] = topic
+    def _count(self, verb: str, size_bytes: int, requests: int) -> None:
+        self.meter.sent(verb, size_bytes, requests=requests)
 
-    def _placed(self, name: str, partitions: int, replication_factor: int, settings: TopicSettings, life: str) -> Topic:
-        placed = place(name, partitions, replication_factor, self._brokers) if partitions else ()
-        return Topic(name, placed, settings, life)
-
-
-class _Recorded(NamedTuple):
-    """A topic's line in the journal, read back."""
-
-    name: str
-    partitions: int
-    replication_factor: int
-    settings: TopicSettings
-    life: str
+    def _topic(self, entry: Entry) -> Topic:
+        placed = place(entry.name, entry.partitions, entry.replication_factor, self._brokers)
+        return Topic(entry.name, placed, entry.settings, str(entry.life))
 
 
-def _recorded(change: dict[str, Any]) -> _Recorded:
-    """Raises ValueError, TypeError or KeyError for what `_record` does not make."""
-    name, partitions, replicas = change["name"], change["partitions"], change["replication_factor"]
-    if not isinstance(name, str) or topic_name_fault(name) is not None:
-        raise ValueError(f"its name is {name!r:.100}")
-    if not is_whole(partitions, 0, PARTITIONS_MAX) or not is_whole(replicas, 1 if partitions else 0, PARTITIONS_MAX):
-        raise ValueError("its partitions or replicas are not numbers that a topic has")
-    settings = TopicSettings(**change["settings"])
-    bounds = [bound for bound in (settings.retention_bytes, settings.retention_ms) if bound is not None]
-    if not all(is_whole(value, 0, OFFSET_MAX) for value in (settings.fetch_records_max, *bounds)):
-        raise ValueError("its settings are not numbers that a topic has")
-    life = int(change.get("life", 1))
-    if life < 0:
-        raise ValueError("its life is a negative number")
-    return _Recorded(name, partitions, replicas, settings, str(life))
-
-
-def _record(topic: Topic) -> bytes:
+def _record(entry: Entry) -> bytes:
     """A topic's line in the journal; one without partitions is a deleted topic."""
-    change = {
-        "name": topic.name,
-        "partitions": len(topic.partitions),
-        "replication_factor": len(topic.partitions[0].replicas) if topic.partitions else 0,
-        "settings": asdict(topic.settings),
-        "life": topic.life,
-    }
-    return json.dumps(change).encode()
+    return json.dumps(entry.as_data()).encode()

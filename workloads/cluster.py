@@ -16,6 +16,7 @@ from workloads.errors import BrokerlabError, UserError
 from workloads.ports import free_ports
 from workloads.processes import PortTaken, Process, ProcessFailed
 from workloads.topology.api import Loopback
+from workloads.zookeeper import NAME as ZOOKEEPER
 from workloads.zookeeper import ZooKeeperServer
 
 if TYPE_CHECKING:
@@ -126,9 +127,27 @@ class Cluster:
     def _log(self, name: str) -> Path:
         return self._logs / f"{name}.log"
 
+    async def start_again(self, name: str) -> None:
+        """Start a process of `names` that has ended, at its place and with its data. Raises as `start`, and
+        `PortTaken`; then it does not run."""
+        try:
+            if name == ZOOKEEPER:
+                await self._start_coordination()
+            else:
+                await self._start_broker(next(node for node in self._nodes if node.name == name))
+        except BrokerlabError:
+            await self.processes[name][1].stop()
+            raise
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that serve, whether or not they run."""
+        zookeeper = [ZOOKEEPER] if self._architecture.coordinator == "zookeeper" else []
+        return [*(node.name for node in self._nodes), *zookeeper]
+
     async def _start_coordination(self) -> None:
         if self._architecture.coordinator == "zookeeper":
-            folder, log = self._folder / "zookeeper", self._log("zookeeper")
+            folder, log = self._folder / ZOOKEEPER, self._log(ZOOKEEPER)
             self._zookeeper = ZooKeeperServer(
                 folder, log, self._zookeeper_port, self._topology, fsync=self._settings.fsync == "always"
             )
@@ -207,7 +226,7 @@ class Cluster:
         found = {process.name: ("broker", process) for process in self._brokers.values()}
         found |= {process.name: ("network", process) for process in self._topology.carriers}
         if self._zookeeper is not None and self._zookeeper.process is not None:
-            found["zookeeper"] = ("coordinator", self._zookeeper.process)
+            found[ZOOKEEPER] = ("coordinator", self._zookeeper.process)
         return found
 
     @property
@@ -226,7 +245,9 @@ class Cluster:
         return watches[done.pop()].failure()
 
     async def stop(self) -> None:
-        """Stop everything, and remove the folder unless it is to be kept. Safe to call twice."""
+        """Stop everything, what is paused too, and remove the folder unless it is to be kept. Safe to call twice."""
+        for _, process in self.processes.values():
+            process.resume()  # it hears of nothing before
         await asyncio.gather(*(broker.stop() for broker in self._brokers.values()))
         if self._zookeeper is not None:
             await self._zookeeper.stop()

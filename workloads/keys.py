@@ -17,11 +17,11 @@ BROKERS_MAX = 32
 PARTITIONS_MAX = 1_024
 CLIENTS_MAX = 64  # each is a process
 MESSAGE_BYTES_MIN = 8  # a payload holds at least its producer and its counter, which is what makes it unique
-MESSAGE_BYTES_MAX = 16 * 1024**2
-BATCH_MESSAGES_MAX = 100_000
-# The payload of one request. Kafka refuses frames above 100 MiB, and even at the largest batch what a record adds to
-# its payload stays well within the rest.
-REQUEST_BYTES_MAX = 64 * 1024**2
+# The payload of one request, which brokers store as one batch of 16 MiB at most. What the largest batch adds to its
+# payload, some 20 bytes a message, stays well within the rest, and so do the drivers' bounds (docs/decisions, 0028).
+REQUEST_BYTES_MAX = 15 * 1024**2
+MESSAGE_BYTES_MAX = REQUEST_BYTES_MAX
+BATCH_MESSAGES_MAX = 10_000  # as many as an answer to a fetch over gRPC holds
 INTERVAL_MS_MAX = 3_600_000
 RATE_MAX = 1_000_000_000
 RTT_MS_MAX = 10_000

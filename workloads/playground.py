@@ -1,8 +1,9 @@
-"""A cluster to play with, which outlives the command that starts it: `up`, `status`, `down`.
+"""A cluster to play with, which outlives the command that starts it: `up`, `status`, `down`, and verbs on one process.
 
 A supervisor process (`workloads.supervisor`) owns the brokers and ZooKeeper. It holds a lock in the playground's
 folder as long as it lives, so whether a cluster is up is never guessed from process ids that others may have by now;
-and what it owns is tethered to it, so nothing outlives it, however it ends.
+and what it owns is tethered to it, so nothing outlives it, however it ends. Verbs are its work, for it is the parent:
+it is asked for them through a socket in that folder, a line of JSON there and one back.
 """
 
 from __future__ import annotations
@@ -12,21 +13,27 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.errors import BrokerlabError, UserError
+from workloads.liveness import Liveness, liveness_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from workloads.settings import Architecture, ClusterSettings
 
 FOLDER: Final = ".brokerlab"
+CONTROL: Final = "control"
 DOWN_WITHIN_S: Final = 30.0
+# ZooKeeper's start is given half a minute, and another verb may be under way.
+DONE_WITHIN_S: Final = 90.0
 
 
 class AlreadyUp(UserError):
@@ -41,12 +48,35 @@ class DidNotStart(BrokerlabError):
     """The cluster, or its supervisor, ended on its way up; the message has what was said last."""
 
 
+class NotDone(BrokerlabError):
+    """A verb failed; the message says how far it came."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessState:
     name: str
     role: str  # broker | coordinator
     pid: int
-    running: bool
+    started: int | None  # in the kernel's ticks; with `pid` it is this process and no other
+    state: str  # running | paused | gone
+    end: str | None = None  # how it ended, where its supervisor knows
+
+    def now(self) -> ProcessState:
+        """As it is at this moment, which may be newer than what its supervisor wrote."""
+        return replace(self, state=liveness_of(self.pid, self.started).value)
+
+    @property
+    def command(self) -> tuple[str, str] | None:
+        """The verb that brings it back, and on what; None where it runs."""
+        verb = {Liveness.GONE.value: "start", Liveness.PAUSED.value: "resume"}.get(self.state)
+        return None if verb is None else (verb, self.name.removeprefix("broker-"))
+
+    def __str__(self) -> str:
+        if self.command is None:
+            return f"{self.name} is running"
+        how = self.end or "has ended" if self.state == Liveness.GONE.value else "is paused"
+        does = "starts it" if self.state == Liveness.GONE.value else "lets it go on"
+        return f"{self.name} {how}: `brokerlab cluster {' '.join(self.command)}` {does}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +96,13 @@ class ClusterState:
         found: dict[str, Any] = json.loads(text)
         return cls(**{**found, "processes": [ProcessState(**process) for process in found["processes"]]})
 
+    def now(self) -> ClusterState:
+        return replace(self, processes=[process.now() for process in self.processes])
+
     def one_line(self) -> str:
         brokers = sum(process.role == "broker" for process in self.processes)
-        return f"{self.architecture}, {brokers} brokers, bootstrap {','.join(self.bootstrap)}"
+        whole = f"{self.architecture}, {brokers} brokers, bootstrap {','.join(self.bootstrap)}"
+        return "; ".join([whole, *(str(process) for process in self.processes if process.command is not None)])
 
 
 class Playground:
@@ -94,8 +128,8 @@ class Playground:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return ClusterState.read(text)
-            self._state.unlink(missing_ok=True)
+                return ClusterState.read(text).now()
+            self.forget()
         return None
 
     def up(self, architecture: Architecture, settings: ClusterSettings) -> ClusterState:
@@ -137,6 +171,7 @@ class Playground:
         supervisor = os.pidfd_open(found.supervisor)
         try:
             signal.pidfd_send_signal(supervisor, signal.SIGTERM)
+            signal.pidfd_send_signal(supervisor, signal.SIGCONT)  # it may be paused itself
             if not select.select([supervisor], [], [], DOWN_WITHIN_S)[0]:
                 signal.pidfd_send_signal(supervisor, signal.SIGKILL)  # what it owns dies with it
                 select.select([supervisor], [], [])
@@ -144,6 +179,54 @@ class Playground:
             return  # it ended by itself
         finally:
             os.close(supervisor)
+
+    def do(self, verb: str, name: str) -> str:
+        """Have something done to one process, and return, when it has come about, what was done. Raises `NotUp`;
+        `UserError` where that cannot be done now, and `NotDone`."""
+        if self.status() is None:
+            raise NotUp(f"no cluster is up in {self.folder.parent}; `brokerlab cluster up` starts one")
+        try:
+            text = self._told(json.dumps({"verb": verb, "name": name}))
+        except TimeoutError:
+            raise NotDone(f"the supervisor has not answered within {DONE_WITHIN_S:.0f} s") from None
+        except OSError:
+            text = ""
+        if not text:
+            raise NotDone("the supervisor ended meanwhile, and the cluster with it")
+        answer = json.loads(text)
+        if "failed" in answer:
+            raise (UserError if answer["exit_code"] == UserError.exit_code else NotDone)(answer["failed"])
+        done: str = answer["done"]
+        return done
+
+    def _told(self, order: str) -> str:
+        """The supervisor's answer; nothing where it ended."""
+        with self._control_path() as path, socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(DONE_WITHIN_S)
+            connection.connect(path)
+            with connection.makefile("rw") as both:
+                both.write(order + "\n")
+                both.flush()
+                return both.readline()
+
+    def listen(self) -> socket.socket:
+        """Where the supervisor is told what to do."""
+        (self.folder / CONTROL).unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX)
+        with self._control_path() as path:
+            listening.bind(path)
+        (self.folder / CONTROL).chmod(0o600)
+        listening.listen()
+        return listening
+
+    @contextmanager
+    def _control_path(self) -> Iterator[str]:
+        """The socket's path, short however deep the folder is: an address has 108 bytes at most."""
+        folder = os.open(self.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield f"/proc/self/fd/{folder}/{CONTROL}"
+        finally:
+            os.close(folder)
 
     def hold(self) -> int:
         """Be the one supervisor, until the returned file is closed. Raises `AlreadyUp`."""
@@ -162,3 +245,4 @@ class Playground:
 
     def forget(self) -> None:
         self._state.unlink(missing_ok=True)
+        (self.folder / CONTROL).unlink(missing_ok=True)

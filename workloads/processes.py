@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from workloads.errors import BrokerlabError
+from workloads.liveness import Liveness, liveness_of, started_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +47,7 @@ class Process:
     def __init__(self, name: str, child: asyncio.subprocess.Process, log: Path) -> None:
         self.name = name
         self.pid = child.pid
+        self.started = started_at(child.pid)
         self.log = log
         self._child = child
 
@@ -102,15 +104,19 @@ class Process:
 
     def failure(self) -> ProcessFailed:
         """What to say of a child that ended unasked."""
+        return ProcessFailed(f"{self.name} {self.end}{_quoted_tail(self.log)}", code=self._child.returncode)
+
+    @property
+    def end(self) -> str:
+        """How the child ended, as the end of a sentence about it."""
         code = self._child.returncode
-        how = (
-            "is running"
-            if code is None
-            else f"was ended by {_signal_name(-code)}"
-            if code < 0
-            else f"ended with {code}"
-        )
-        return ProcessFailed(f"{self.name} {how}{_quoted_tail(self.log)}", code=code)
+        if code is None:
+            return "is running"
+        return f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with {code}"
+
+    @property
+    def liveness(self) -> Liveness:
+        return liveness_of(self.pid, self.started) if self.running else Liveness.GONE
 
     async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
         """SIGTERM, then SIGKILL after `grace_s`. Returns when the child is gone."""
@@ -125,8 +131,16 @@ class Process:
         """SIGKILL, at once and without waiting."""
         self._signal(signal.SIGKILL)
 
+    def pause(self) -> None:
+        """SIGSTOP: it stands still at once or soon, until it is resumed or killed."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT; one that is not paused does not notice."""
+        self._signal(signal.SIGCONT)
+
     def _signal(self, number: signal.Signals) -> None:
-        if self.running:
+        if self.liveness is not Liveness.GONE:
             try:
                 self._child.send_signal(number)
             except ProcessLookupError:  # it ended a moment ago

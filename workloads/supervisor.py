@@ -1,7 +1,8 @@
 """The owner of a playground's cluster: `python -m workloads.supervisor DIRECTORY`, told on stdin what to start.
 
 It says one line of JSON on stdout, `{"ready": true}` or `{"failed": "why", "exit_code": 2}`, and stays until SIGTERM.
-A broker that ends does not end the others: killing one is part of playing, and the state says so.
+A broker that ends does not end the others: killing one is part of playing, and the state says so. On its socket it is
+told what to do to a process, `{"verb": "kill", "name": "broker-2"}`, and answers `{"done": "..."}`, or as above.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workloads.cluster import Cluster
 from workloads.errors import BrokerlabError
-from workloads.playground import ClusterState, Playground, ProcessState
+from workloads.playground import ClusterState, Playground
 from workloads.settings import Architecture, ClusterSettings
+from workloads.verbs import Verbs, states_of
 
 if TYPE_CHECKING:
     from workloads.processes import Process
@@ -29,35 +32,54 @@ class Supervisor:
         self._architecture = architecture.name
         self._data = playground.data(architecture.name, settings.brokers)
         self._cluster = Cluster(architecture, settings, self._data, playground.logs, keep=True)
+        self._verbs = Verbs(self._cluster)
+        self._watched: dict[Process, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         """Own the cluster until this is cancelled. Raises `BrokerlabError` where it does not start."""
         try:
             await self._cluster.start()
-            self._write()
+            self._watch()
+            await asyncio.start_unix_server(self._serve, sock=self._playground.listen())
             _say(ready=True)
-            await asyncio.gather(*(self._note_end(process) for _, process in self._cluster.processes.values()))
-            await asyncio.Event().wait()  # all have ended; `down` is still to come
+            await asyncio.Event().wait()  # also where all have ended: they may be started again, and `down` is to come
         finally:
+            for watch in self._watched.values():
+                watch.cancel()
             await self._cluster.stop()
             self._playground.forget()
+
+    def _watch(self) -> None:
+        """Note the end of each process that is not watched yet, and write down how it is with all."""
+        for _, process in self._cluster.processes.values():
+            if process not in self._watched:
+                self._watched[process] = asyncio.create_task(self._note_end(process))
+        self._write()
 
     async def _note_end(self, process: Process) -> None:
         await process.ended()
         print(process.failure(), file=sys.stderr, flush=True)
         self._write()
 
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            order = json.loads(await reader.readline())
+            answer: dict[str, object] = {"done": await self._verbs.do(order["verb"], order["name"])}
+        except BrokerlabError as error:
+            answer = {"failed": str(error), "exit_code": error.exit_code}
+        self._watch()
+        with suppress(ConnectionError):  # who asked may be gone
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
     def _write(self) -> None:
-        processes = [
-            ProcessState(process.name, role, process.pid, process.running)
-            for role, process in self._cluster.processes.values()
-        ]
         self._playground.write(
             ClusterState(
                 architecture=self._architecture,
                 bootstrap=self._cluster.kafka_addresses,
                 grpc=self._cluster.rpc_addresses,
-                processes=processes,
+                processes=states_of(self._cluster),
                 supervisor=os.getpid(),
                 data=str(self._data),
                 logs=str(self._playground.logs),

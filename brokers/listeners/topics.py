@@ -94,10 +94,10 @@ async def _create(service: Service, topic: CreatableTopic, *, validate_only: boo
     if replicas < 1:
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, f"replication factor must be at least 1, not {replicas}")
     settings = _settings(topic.configs)
-    if topic.name in service.coordinator.view().topics:
-        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists")
     if not validate_only:
         await service.topics.create(topic.name, partitions, replicas, settings)
+    elif topic.name in service.coordinator.view().topics:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists")
 
 
 def _settings(configs: Sequence[CreatableConfig]) -> TopicSettings:

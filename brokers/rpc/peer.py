@@ -16,10 +16,12 @@ import grpc.aio
 
 from brokers.rpc import peer_pb2 as pb
 from brokers.rpc.peer_pb2_grpc import PeerServicer, PeerStub
+from coordinators.errors import OutcomeUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from coordinators.asking import Answering
     from coordinators.model import Broker
 
 DEADLINE_S: Final = 1.0
@@ -117,12 +119,49 @@ class Line:
                     return
 
 
+class GrpcAsking:
+    """A `coordinators.asking.Asking`; `PeerService` hands it what comes in. A connection for each question: there are
+    few, and one of before may be broken in silence, or wait before it tries a broker again that has come back."""
+
+    def __init__(self) -> None:
+        self._answering: Answering | None = None
+
+    def answer_with(self, answering: Answering | None) -> None:
+        self._answering = answering
+
+    async def answered(self, question: bytes) -> bytes | None:
+        """None where this broker answers nobody, because it starts or stops."""
+        return None if self._answering is None else await self._answering(question)
+
+    async def ask(self, to: Broker, question: bytes, within_s: float) -> bytes:
+        """Raises `OutcomeUnknown`."""
+        target = f"{to.host}:{to.rpc_port}"
+        async with grpc.aio.insecure_channel(target, options=_OPTIONS) as channel:
+            try:
+                return (await PeerStub(channel).Ask(pb.Frame(content=question), timeout=within_s)).content
+            except grpc.aio.AioRpcError as error:
+                if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                    raise OutcomeUnknown(f"no answer from {target} within {within_s:g} s") from error
+                if error.code() is grpc.StatusCode.UNAVAILABLE:
+                    raise OutcomeUnknown(f"{target} cannot be reached") from error
+                raise OutcomeUnknown(f"{target}: {error.details()}") from error
+
+
 class PeerService(PeerServicer):
-    def __init__(self, transport: GrpcTransport) -> None:
+    def __init__(self, transport: GrpcTransport, asking: GrpcAsking) -> None:
         self._transport = transport
+        self._asking = asking
 
     async def Tell(  # noqa: N802 - the service's name
         self, request: pb.Frame, context: grpc.aio.ServicerContext[pb.Frame, pb.Arrived]
     ) -> pb.Arrived:
         self._transport.arrived(request.content)
         return pb.Arrived()
+
+    async def Ask(  # noqa: N802 - the service's name
+        self, request: pb.Frame, context: grpc.aio.ServicerContext[pb.Frame, pb.Frame]
+    ) -> pb.Frame:
+        answer = await self._asking.answered(request.content)
+        if answer is None:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "it is starting or stopping")
+        return pb.Frame(content=answer)

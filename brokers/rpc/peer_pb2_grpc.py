@@ -39,6 +39,11 @@ class PeerStub:
                 request_serializer=brokers_dot_rpc_dot_peer__pb2.Frame.SerializeToString,
                 response_deserializer=brokers_dot_rpc_dot_peer__pb2.Arrived.FromString,
                 _registered_method=True)
+        self.Ask = channel.unary_unary(
+                '/brokerlab.v1.Peer/Ask',
+                request_serializer=brokers_dot_rpc_dot_peer__pb2.Frame.SerializeToString,
+                response_deserializer=brokers_dot_rpc_dot_peer__pb2.Frame.FromString,
+                _registered_method=True)
 
 
 class PeerServicer:
@@ -51,6 +56,13 @@ class PeerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Ask(self, request, context):
+        """Asks, for the architectures whose brokers answer each other.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PeerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -58,6 +70,11 @@ def add_PeerServicer_to_server(servicer, server):
                     servicer.Tell,
                     request_deserializer=brokers_dot_rpc_dot_peer__pb2.Frame.FromString,
                     response_serializer=brokers_dot_rpc_dot_peer__pb2.Arrived.SerializeToString,
+            ),
+            'Ask': grpc.unary_unary_rpc_method_handler(
+                    servicer.Ask,
+                    request_deserializer=brokers_dot_rpc_dot_peer__pb2.Frame.FromString,
+                    response_serializer=brokers_dot_rpc_dot_peer__pb2.Frame.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -87,6 +104,33 @@ class Peer:
             '/brokerlab.v1.Peer/Tell',
             brokers_dot_rpc_dot_peer__pb2.Frame.SerializeToString,
             brokers_dot_rpc_dot_peer__pb2.Arrived.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Ask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/brokerlab.v1.Peer/Ask',
+            brokers_dot_rpc_dot_peer__pb2.Frame.SerializeToString,
+            brokers_dot_rpc_dot_peer__pb2.Frame.FromString,
             options,
             channel_credentials,
             insecure,

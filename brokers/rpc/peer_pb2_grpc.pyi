@@ -35,12 +35,16 @@ class PeerStub:
     def __new__(cls, channel: _aio.Channel) -> PeerAsyncStub: ...
     Tell: _grpc.UnaryUnaryMultiCallable[_peer_pb2.Frame, _peer_pb2.Arrived]
     """Hands over one frame. The answer says that it has arrived, no more; what is replied comes as frames of its own."""
+    Ask: _grpc.UnaryUnaryMultiCallable[_peer_pb2.Frame, _peer_pb2.Frame]
+    """Asks, for the architectures whose brokers answer each other."""
 
 @_typing.type_check_only
 class PeerAsyncStub(PeerStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Tell: _aio.UnaryUnaryMultiCallable[_peer_pb2.Frame, _peer_pb2.Arrived]  # type: ignore[assignment]
     """Hands over one frame. The answer says that it has arrived, no more; what is replied comes as frames of its own."""
+    Ask: _aio.UnaryUnaryMultiCallable[_peer_pb2.Frame, _peer_pb2.Frame]  # type: ignore[assignment]
+    """Asks, for the architectures whose brokers answer each other."""
 
 class PeerServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -50,6 +54,14 @@ class PeerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_peer_pb2.Arrived, _abc.Awaitable[_peer_pb2.Arrived]]:
         """Hands over one frame. The answer says that it has arrived, no more; what is replied comes as frames of its own."""
+
+    @_abc_1.abstractmethod
+    def Ask(
+        self,
+        request: _peer_pb2.Frame,
+        context: _ServicerContext,
+    ) -> _typing.Union[_peer_pb2.Frame, _abc.Awaitable[_peer_pb2.Frame]]:
+        """Asks, for the architectures whose brokers answer each other."""
 
 def add_PeerServicer_to_server(servicer: PeerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 

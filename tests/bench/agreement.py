@@ -113,15 +113,10 @@ class Brokers:
     # --- questions ----------------------------------------------------------------------------------------
 
     async def create(self, topic: str) -> None:
-        """As a client does: on each broker that does not certainly know the topic by then."""
-        known: set[int] = set()
         request = pb.CreateTopicRequest(name=topic, partitions=PARTITIONS, replication_factor=REPLICAS)
-        for number, channel in self._channels.items():
-            if number not in known:
-                answer = await AdminStub(channel).CreateTopic(request)
-                if answer.HasField("error"):
-                    raise NeverAgreed(f"topic {topic!r} cannot be made: {answer.error.message}")
-                known |= set(answer.known_to)
+        answer = await AdminStub(next(iter(self._channels.values()))).CreateTopic(request)
+        if answer.HasField("error"):
+            raise NeverAgreed(f"topic {topic!r} cannot be made: {answer.error.message}")
 
     async def agreed_on(self, holds: Callable[[Seen], bool]) -> float:
         """When, by `perf_counter`, the last of the brokers showed it. Raises `NeverAgreed`."""

@@ -104,7 +104,7 @@ class Bench:
     async def _note(self, change: str, repetition: int, seconds: float, before: dict[int, Spent]) -> None:
         after = await self._brokers.settled()
         spent = [count.since(before.get(number)) for number, count in after.items()]
-        each = 2 if self._architecture.startswith("zookeeper") else 1
+        each = 1 if self._architecture == "dsbs" else 2  # a question has an answer
         messages = each * sum(count.requests for count in spent)
         record = Record(
             self._architecture, change, repetition, 1000 * seconds, messages, sum(count.bytes for count in spent)

@@ -96,12 +96,14 @@ def addressed(broker_id: int) -> Broker:
 class Backend(ABC):
     """One cluster of brokers 1, 2 and 3 for one test; `folder` is its own.
 
-    `shares`: what happens at one broker shows at the others. `passes_leadership`: leadership can change.
+    `shares`: what happens at one broker shows at the others. `shares_topics`: which topics there are does in any case.
+    `passes_leadership`: leadership can change.
     """
 
     name: ClassVar[str]
     java: ClassVar[bool] = False
     shares: ClassVar[bool] = True
+    shares_topics: ClassVar[bool] = True
     passes_leadership: ClassVar[bool] = True
 
     def __init__(self, folder: Path) -> None:

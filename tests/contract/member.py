@@ -14,7 +14,7 @@ from typing import Any
 import grpc.aio
 
 from brokers.journal import FileJournal
-from brokers.rpc.peer import GrpcTransport, PeerService
+from brokers.rpc.peer import GrpcAsking, GrpcTransport, PeerService
 from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server
 from coordinators.config import CoordinatorSetup
 from coordinators.dsbs.coordinator import DsbsCoordinator
@@ -68,7 +68,7 @@ async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     transport, server = GrpcTransport(), grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     async with AsyncExitStack() as closing:
         closing.callback(writer.close)
-        add_PeerServicer_to_server(PeerService(transport), server)
+        add_PeerServicer_to_server(PeerService(transport, GrpcAsking()), server)
         server.add_insecure_port(f"{hello.me.host}:{hello.me.rpc_port}")
 
         def journal(name: str) -> FileJournal:

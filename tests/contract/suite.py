@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Claim = Callable[..., Coroutine[Any, Any, None]]
 
-Trait = Literal["shares", "passes_leadership"]
+Trait = Literal["shares", "shares_topics", "passes_leadership"]
 
 
 def contract(*needs: Trait) -> Callable[[Claim], Callable[..., None]]:

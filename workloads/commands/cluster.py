@@ -1,4 +1,4 @@
-"""`brokerlab cluster up|status|down`: a cluster to play with."""
+"""`brokerlab cluster up|status|down|start|stop|kill|pause|resume`: a cluster to play with."""
 
 from __future__ import annotations
 
@@ -26,17 +26,28 @@ ARCHITECTURES: Final = {
 SETTINGS: Final = ClusterSettings(
     brokers=3, partitions=3, replication_factor=1, acks=1, fsync="never", fsync_interval_ms=None
 )
+# What can be done to one process; each returns when it has come about.
+VERBS: Final = {
+    "start": "start a broker that has ended, with its data and ports, and return when it serves",
+    "stop": "end a broker in order (SIGTERM)",
+    "kill": "end a broker at once (SIGKILL)",
+    "pause": "let a broker stand still (SIGSTOP)",
+    "resume": "let a paused broker go on (SIGCONT)",
+}
 NONE_UP: Final = "no cluster is up in {}; `brokerlab cluster up` starts one"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
-        "example: brokerlab cluster up --architecture static --brokers 3\n\n"
+        "examples:\n"
+        "  brokerlab cluster up --architecture static --brokers 3\n"
+        "  brokerlab cluster kill 2       # then `status` says so, and `start 2` starts it with its data and ports\n"
+        "  brokerlab cluster pause zookeeper\n\n"
         "The cluster outlives the command and ends with `brokerlab cluster down`. Its state, logs and data are in the\n"
         "folder .brokerlab of the current directory; data and ports stay for the next `up` of the same kind.\n"
         "exit code of status: 0 if a cluster is up, 1 if none is"
     )
-    actions = parser.add_subparsers(dest="action", metavar="up|status|down", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="|".join(("up", "status", "down", *VERBS)), required=True)
     up = actions.add_parser("up", help="start a cluster, and return when it serves")
     up.add_argument("--architecture", metavar="A", help="by its name in the file; default: the file's first")
     up.add_argument(
@@ -45,7 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     up.add_argument("--file", type=Path, help=f"default: {SPEC} where there is one")
     status = actions.add_parser("status", help="what runs: addresses, processes, architecture")
     down = actions.add_parser("down", help="end the cluster; its data stays")
-    for action in (up, status, down):
+    verbs = [actions.add_parser(verb, help=what) for verb, what in VERBS.items()]
+    for action in verbs:
+        action.add_argument("process", type=_process, metavar="N", help="number of a broker, or zookeeper")
+    for action in (up, status, down, *verbs):
         action.add_argument("--dir", type=Path, default=Path(), help="whose playground; default: the current directory")
         action.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     for action in (up, status):
@@ -60,7 +74,15 @@ def run(options: argparse.Namespace) -> int:
         return _up(playground, options)
     if options.action == "status":
         return _status(playground, as_json=options.json)
-    return _down(playground)
+    if options.action == "down":
+        return _down(playground)
+    print(playground.do(options.action, options.process))
+    return 0
+
+
+def _process(text: str) -> str:
+    """The name of a process by what a person calls it."""
+    return f"broker-{text}" if text.isascii() and text.isdigit() else text
 
 
 def _up(playground: Playground, options: argparse.Namespace) -> int:
@@ -123,7 +145,7 @@ def _lines(state: ClusterState) -> list[str]:
         f"gRPC          {','.join(state.grpc)}",
         f"supervisor    process {state.supervisor}",
         *(
-            f"{process.name:{width}}      process {process.pid}{'' if process.running else ' (has ended)'}"
+            f"{process.name:{width}}      process {process.pid}{'' if process.command is None else f'; {process}'}"
             for process in state.processes
         ),
         f"data          {state.data}",

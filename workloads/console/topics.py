@@ -1,13 +1,7 @@
-"""Topics made, listed, described and deleted through Kafka's admin API.
-
-A cluster whose brokers tell each other nothing (`static`) has to be told at each broker; in any other the first one
-tells the rest, which then say that it is so already. So a change is asked of every broker, and has failed only where
-none took it.
-"""
+"""Topics made, listed, described and deleted through Kafka's admin API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +21,7 @@ if TYPE_CHECKING:
     from workloads.console.connection import Cluster
 
 BROKER_DECIDES: Final = -1
+CHANGED_WITHIN_S: Final = 30.0  # brokers that ask each other give up before
 KNOWN_WITHIN_S: Final = 5.0
 KNOWN_POLL_S: Final = 0.02
 
@@ -34,8 +29,6 @@ KNOWN_POLL_S: Final = 0.02
 _WRONGLY_ASKED: Final = frozenset(
     {KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.INVALID_CONFIG}
 )
-
-_Change = Callable[[AdminClient], "Future[None]"]
 
 
 class TopicExists(UserError):
@@ -75,21 +68,30 @@ def create(cluster: Cluster, name: str, partitions: int, replication_factor: int
     `ClusterRefused`, `NoAnswer`."""
     check_name(name)
     topic = NewTopic(name, partitions, replication_factor, config=dict(config))
-    brokers = cluster.brokers()
-    if not _asked_of_each(brokers, lambda admin: _one(admin.create_topics([topic])), KafkaError.TOPIC_ALREADY_EXISTS):
-        raise TopicExists(f"topic {name!r} exists")
-    counts = {number: len(_known_topic(broker, name).partitions) for number, broker in brokers.items()}
-    if len(set(counts.values())) > 1:  # made on some brokers long ago, and on the rest now
-        said_by = ", ".join(f"{count} at broker {number}" for number, count in counts.items())
-        raise ClusterRefused(f"brokers differ on the partitions of {name!r}: {said_by}; delete it and make it again")
+    brokers, admin = cluster.brokers(), cluster.admin()
+    try:
+        _changed(admin.create_topics([topic]))
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code == KafkaError.TOPIC_ALREADY_EXISTS:
+            raise TopicExists(said(error)) from error
+        raise (WronglyAsked if code in _WRONGLY_ASKED else ClusterRefused)(said(error)) from error
+    for broker in brokers.values():
+        _heard(broker, name, there=True)
 
 
 def delete(cluster: Cluster, name: str) -> None:
-    """Delete a topic at every broker that knows it. Raises `UnknownTopic`, `ClusterRefused`, `NoAnswer`."""
+    """Delete a topic, and return when no broker knows it. Raises `UnknownTopic`, `ClusterRefused`, `NoAnswer`."""
     check_name(name)
-    brokers, nothing_to_do = cluster.brokers(), KafkaError.UNKNOWN_TOPIC_OR_PART
-    if not _asked_of_each(brokers, lambda admin: _one(admin.delete_topics([name])), nothing_to_do):
-        raise UnknownTopic(f"no topic {name!r} at {cluster.bootstrap}")
+    brokers, admin = cluster.brokers(), cluster.admin()
+    try:
+        _changed(admin.delete_topics([name]))
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise UnknownTopic(f"no topic {name!r} at {cluster.bootstrap}") from error
+        raise ClusterRefused(f"topic {name!r}: {said(error)}") from error
+    for broker in brokers.values():
+        _heard(broker, name, there=False)
 
 
 def list_all(cluster: Cluster) -> list[TopicRow]:
@@ -136,45 +138,22 @@ def _answer(future: Future[Any], name: str) -> Any:
         raise ClusterRefused(f"topic {name!r}: {said(error)}") from error
 
 
-def _one(futures: Mapping[str, Future[None]]) -> Future[None]:
+def _changed(futures: Mapping[str, Future[None]]) -> None:
+    """Wait for a change of one topic. Raises `KafkaException`, `NoAnswer`."""
     (future,) = futures.values()
-    return future
+    try:
+        future.result(CHANGED_WITHIN_S)
+    except TimeoutError:
+        raise NoAnswer(f"no answer within {CHANGED_WITHIN_S:.0f} s") from None
 
 
-def _asked_of_each(brokers: Mapping[int, Cluster], change: _Change, nothing_to_do: int) -> bool:
-    """Whether any broker took the change. Raises `ClusterRefused` where one neither did nor had nothing to do, and
-    `WronglyAsked` where another change is needed and nothing is done yet."""
-    took: list[int] = []
-    for number, broker in brokers.items():
-        admin = broker.admin()  # which must live until its answer is there
-        try:
-            change(admin).result(ANSWER_WITHIN_S)
-        except KafkaException as error:
-            code = error.args[0].code()
-            if code in _WRONGLY_ASKED and not took:
-                raise WronglyAsked(f"broker {number}: {said(error)}") from error
-            if code != nothing_to_do:
-                raise ClusterRefused(f"broker {number}{_so_far(took)}: {said(error)}") from error
-        except TimeoutError:
-            raise NoAnswer(f"broker {number}{_so_far(took)}: no answer within {ANSWER_WITHIN_S:.0f} s") from None
-        else:
-            took.append(number)
-    return bool(took)
-
-
-def _so_far(took: Sequence[int]) -> str:
-    return f" (after it was done at {', '.join(map(str, took))})" if took else ""
-
-
-def _known_topic(broker: Cluster, name: str) -> TopicMetadata:
-    """The topic as one broker knows it, as soon as it does: where brokers tell each other, word takes a moment."""
+def _heard(broker: Cluster, name: str, *, there: bool) -> None:
+    """Wait until a broker has heard that there is such a topic, or none: word takes a moment."""
     deadline = monotonic() + KNOWN_WITHIN_S
-    while True:
-        try:
-            return broker.topic(name)
-        except UnknownTopic:
-            if monotonic() > deadline:
-                raise ClusterRefused(
-                    f"topic {name!r} was made, but {broker.bootstrap} does not know it after {KNOWN_WITHIN_S:.0f} s"
-                ) from None
+    while (name in broker.metadata().topics) is not there:
+        if monotonic() > deadline:
+            change, knows = ("made", "does not know it") if there else ("deleted", "still knows it")
+            raise ClusterRefused(
+                f"topic {name!r} was {change}, but {broker.bootstrap} {knows} after {KNOWN_WITHIN_S:.0f} s"
+            )
         sleep(KNOWN_POLL_S)

@@ -182,7 +182,8 @@ class Admin(Protocol):
     async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
         """Make a topic and return when every broker knows it."""
 
-    async def delete_topic(self, topic: str) -> None: ...
+    async def delete_topic(self, topic: str) -> None:
+        """Delete a topic and return when no broker knows it."""
 
     async def end_offsets(self, topic: str) -> Mapping[int, int]:
         """Partition -> offset behind its last message, as its leader says."""

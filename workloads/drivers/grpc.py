@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 # Batches of one partition on their way at once; the same for every architecture.
 IN_FLIGHT_MAX: Final = 16
+IN_FLIGHT_BYTES_MAX: Final = 64 * 1024 * 1024  # and one batch in any case
 CONNECT_WITHIN_S: Final = 10.0
 CALL_WITHIN_S: Final = 30.0
 FETCH_WAIT_MS: Final = 100
@@ -125,6 +126,9 @@ class _Cluster:
         """Partition -> data service of its leader."""
         addresses = await self.addresses()
         partitions = (await self.topic(topic)).partitions
+        for part in partitions:
+            if part.leader not in addresses:
+                raise DriverError(f"{topic}-{part.number} has no leader that lives: broker {part.leader} is not there")
         return {part.number: await self.connections.data(addresses[part.leader]) for part in partitions}
 
     async def group_home(self, group: str) -> DataAsyncStub:
@@ -165,10 +169,11 @@ class Producer:
                 tasks.create_task(self._partition(partition, leader, started))
 
     async def _partition(self, partition: int, leader: DataAsyncStub, started_ns: int) -> None:
-        """Send this partition's batches through one stream, `IN_FLIGHT_MAX` of them unanswered at most."""
+        """Send this partition's batches through one stream, few of them unanswered at once."""
         stream = leader.ProduceStream()
         waiting: deque[_Sent] = deque()
-        room = asyncio.Semaphore(IN_FLIGHT_MAX)
+        batch_bytes = self._job.batch_size * self._job.message_size
+        room = asyncio.Semaphore(max(1, min(IN_FLIGHT_MAX, IN_FLIGHT_BYTES_MAX // batch_bytes)))
         reader = asyncio.create_task(self._answers(stream, partition, waiting, room))
         try:
             for first, count, intended_ns in self._batches(partition, started_ns):
@@ -335,46 +340,40 @@ class Admin:
         self._cluster = _Cluster(bootstrap, proxy)
 
     async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
-        """Make the topic through one broker, then on each that does not know it from that one; wait for the last."""
-        addresses = await self._cluster.addresses()
         request = pb.CreateTopicRequest(
             name=topic,
             partitions=partitions,
             replication_factor=replication_factor,
             settings=pb.TopicSettings(fetch_records_max=fetch_records_max),
         )
-        known: set[int] = set()
-        for broker, address in addresses.items():
-            if broker not in known:
-                answer = await _called(
-                    self._cluster.connections.admin(address).CreateTopic(request, timeout=CALL_WITHIN_S)
-                )
-                if not (known and answer.error.code == pb.TOPIC_EXISTS):  # it has heard of it by itself
-                    refuse(answer.error, f"making topic {topic!r} at broker {broker}")
-                known.update(answer.known_to)
-        for address in addresses.values():
-            await self._described(topic, address)
+        first, *_ = addresses = list((await self._cluster.addresses()).values())
+        answer = await _called(self._cluster.connections.admin(first).CreateTopic(request, timeout=CALL_WITHIN_S))
+        refuse(answer.error, f"making topic {topic!r}")
+        for address in addresses:
+            await self._heard(topic, address, pb.OK)
 
-    async def _described(self, topic: str, address: str) -> None:
-        """Wait until a broker knows the topic."""
+    async def delete_topic(self, topic: str) -> None:
+        request = pb.DeleteTopicRequest(name=topic)
+        first, *_ = addresses = list((await self._cluster.addresses()).values())
+        answer = await _called(self._cluster.connections.admin(first).DeleteTopic(request, timeout=CALL_WITHIN_S))
+        refuse(answer.error, f"deleting topic {topic!r}")
+        for address in addresses:
+            await self._heard(topic, address, pb.UNKNOWN_TOPIC)
+
+    async def _heard(self, topic: str, address: str, word: pb.ErrorCode.ValueType) -> None:
+        """Wait until a broker says of a topic what all will say soon: that there is one, or none."""
         request = pb.DescribeTopicsRequest(names=[topic])
         deadline = monotonic() + KNOWN_WITHIN_S
         while True:
             answer = await _called(
                 self._cluster.connections.admin(address).DescribeTopics(request, timeout=CALL_WITHIN_S)
             )
-            if answer.error.code != pb.UNKNOWN_TOPIC or monotonic() > deadline:
-                refuse(answer.error, f"topic {topic!r} at {address}")
+            if answer.error.code == word:
                 return
+            if answer.error.code not in {pb.OK, pb.UNKNOWN_TOPIC} or monotonic() > deadline:
+                refuse(answer.error, f"topic {topic!r} at {address}")
+                raise DriverError(f"topic {topic!r} is still there at {address}")
             await asyncio.sleep(KNOWN_POLL_S)
-
-    async def delete_topic(self, topic: str) -> None:
-        """Delete the topic wherever it is still known."""
-        request = pb.DeleteTopicRequest(name=topic)
-        for address in (await self._cluster.addresses()).values():
-            answer = await _called(self._cluster.connections.admin(address).DeleteTopic(request, timeout=CALL_WITHIN_S))
-            if answer.error.code != pb.UNKNOWN_TOPIC:
-                refuse(answer.error, f"deleting topic {topic!r}")
 
     async def leaders(self, topic: str) -> Mapping[int, int]:
         return {part.number: part.leader for part in (await self._cluster.topic(topic)).partitions}

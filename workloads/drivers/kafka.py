@@ -120,7 +120,8 @@ class Producer:
         self._job = job
         self._failed: dict[int, str] = {}  # counter -> error
         self._sends: list[tuple[int, int]] = []
-        self._payloads = self._payload_chunks(self._chunk_messages())
+        chunk = self._chunk_messages()
+        self._payloads = self._payload_chunks(chunk)
         self._brokers_up = False
         self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first send to the last answer
         largest = 2 * job.batch_size * job.message_size + 100_000
@@ -134,7 +135,7 @@ class Producer:
                 "batch.num.messages": job.batch_size,
                 "batch.size": max(1_000_000, largest),
                 "message.max.bytes": max(1_000_000, largest),
-                "queue.buffering.max.messages": 2 * UNACKNOWLEDGED_MAX + job.batch_size,
+                "queue.buffering.max.messages": self._on_their_way_max(chunk) + chunk,
                 "queue.buffering.max.kbytes": 2_097_151,
                 "delivery.report.only.error": True,
                 "socket.nagle.disable": True,
@@ -182,7 +183,11 @@ class Producer:
             for row, value in zip(rows, values, strict=False):
                 row["value"] = value
             partition = (number + job.producer) % job.partitions
-            kafka.produce_batch(job.topic, rows[: len(values)], partition=partition, on_delivery=self._on_failure)
+            taken = kafka.produce_batch(
+                job.topic, rows[: len(values)], partition=partition, on_delivery=self._on_failure
+            )
+            if taken < len(values):
+                raise DriverError(f"librdkafka took {taken} of {len(values)} messages that were handed to it")
             sent.append((partition, range(total, total + len(values))))
             self._sends.append((total, intended_ns or now_ns))
             total += len(values)

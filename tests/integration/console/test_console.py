@@ -88,7 +88,9 @@ def test_a_line_that_is_too_large_is_named_and_the_lines_before_it_are_sent(shel
 
 
 def test_a_topic_of_more_replicas_than_brokers_is_the_users_to_mend(shell: Shell) -> None:
-    assert "broker 1: " in shell.refused("topic", "create", "wide", "--replication-factor", "4")
+    assert "replication factor 4 needs as many brokers" in shell.refused(
+        "topic", "create", "wide", "--replication-factor", "4"
+    )
     assert "wide" not in shell.says("topic", "list")
 
 

@@ -83,10 +83,14 @@ class Cluster:
         assert process.stdout is not None
         process.stdout.close()
 
-    def restart(self, number: int = 0) -> None:
-        self.kill(number)
+    def revive(self, number: int = 0) -> None:
+        """Start one that is down, and wait until it serves."""
         self.launch(number)
         self._await_ready(number)
+
+    def restart(self, number: int = 0) -> None:
+        self.kill(number)
+        self.revive(number)
 
     def stop(self) -> None:
         """Orderly; asserts that every broker was still alive, ends well, and never complained."""

@@ -102,7 +102,7 @@ def fill(folder: Path) -> Path:
 
 
 class RunningBroker:
-    """A broker process, alone or as one row of a longer list of brokers whose others do not run.
+    """A broker process, alone or as the first row of a longer list of brokers; `other` is one of the others.
 
     `module` is what runs, with arguments before the config: the broker, or one with a fault put in.
     """
@@ -124,6 +124,13 @@ class RunningBroker:
         }  # fmt: skip
         self.process: subprocess.Popen[bytes] | None = None
         self._channels: list[grpc.Channel] = []
+
+    def other(self, number: int) -> RunningBroker:
+        """The broker of another row, not started."""
+        made = RunningBroker(self.folder / f"broker-{number}")
+        made.config |= {"broker": number, "brokers": self.config["brokers"]}
+        made.rpc_port = self.config["brokers"][number - 1]["rpc_port"]
+        return made
 
     def spawn(self) -> subprocess.Popen[bytes]:
         """The process, without waiting for it to serve."""

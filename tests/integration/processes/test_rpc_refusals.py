@@ -18,14 +18,17 @@ REQUEST_BYTES_MAX = 1_000_000
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """One of two brokers; the other does not run, and leads half of the partitions all the same."""
+    """One of two brokers; the other leads half of the partitions."""
     limits = {"message_bytes_max": MESSAGE_BYTES_MAX, "request_bytes_max": REQUEST_BYTES_MAX}
     made = RunningBroker(tmp_path_factory.mktemp("refusals"), brokers=2, limits=limits)
+    other = made.other(2)
     made.start()
+    other.start()
     created = made.admin_stub().CreateTopic(pb.CreateTopicRequest(name="t", partitions=2, replication_factor=1))
     assert created.error.code == pb.OK
     yield made
     made.stop()
+    other.stop()
 
 
 @pytest.fixture(scope="module")

@@ -166,14 +166,10 @@ async def running(architecture: Architecture, folder: Path, fsync: Fsync = "neve
 
 
 async def with_topic(addresses: list[str]) -> grpc.aio.Channel:
-    """Make the topic wherever it is not known by then; the way to its leader."""
+    """Make the topic; the way to its leader."""
     channels = {number: grpc.aio.insecure_channel(address) for number, address in enumerate(addresses, start=1)}
-    known: set[int] = set()
-    for number, channel in channels.items():
-        if number not in known:
-            request = pb.CreateTopicRequest(name=AT.topic, partitions=1, replication_factor=1)
-            answer = await AdminStub(channel).CreateTopic(request)
-            known |= set(answer.known_to)
+    request = pb.CreateTopicRequest(name=AT.topic, partitions=1, replication_factor=1)
+    answer = await AdminStub(channels[1]).CreateTopic(request)
     return channels[answer.topic.partitions[0].leader]
 
 

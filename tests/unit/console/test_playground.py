@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from workloads.playground import AlreadyUp, ClusterState, NotUp, Playground, ProcessState
+from workloads.liveness import started_at
+from workloads.playground import CONTROL, AlreadyUp, ClusterState, NotUp, Playground, ProcessState
 
 STATE = ClusterState(
     architecture="static",
     bootstrap=["127.0.0.1:1", "127.0.0.1:2"],
     grpc=["127.0.0.1:3", "127.0.0.1:4"],
-    processes=[ProcessState("broker-1", "broker", 11, running=True), ProcessState("broker-2", "broker", 12, False)],
+    processes=[
+        ProcessState("broker-1", "broker", os.getpid(), started_at(os.getpid()), "running"),
+        ProcessState("broker-2", "broker", os.getpid(), 1, "gone", "was ended by SIGKILL"),
+    ],
     supervisor=10,
     data="data",
     logs="logs",
@@ -60,3 +65,34 @@ def test_down_where_nothing_is_up_says_so(playground: Playground) -> None:
 def test_clusters_of_other_kinds_keep_their_data_apart(playground: Playground) -> None:
     folders = {playground.data("static", 3), playground.data("static", 5), playground.data("dsbs", 3)}
     assert len(folders) == 3
+
+
+def test_another_process_that_has_the_id_by_now_is_not_taken_for_the_one_that_ended(playground: Playground) -> None:
+    held = playground.hold()
+    stale = replace(STATE.processes[0], started=1)
+    playground.write(replace(STATE, processes=[stale]))
+    found = playground.status()
+    assert found is not None
+    assert [process.state for process in found.processes] == ["gone"]
+    os.close(held)
+
+
+def test_the_line_about_a_cluster_names_what_is_wrong_with_it_and_the_command_that_mends_it() -> None:
+    paused = replace(STATE.processes[0], state="paused")
+    line = replace(STATE, processes=[paused, STATE.processes[1]]).one_line()
+    assert "broker-1 is paused: `brokerlab cluster resume 1` lets it go on" in line
+    assert "broker-2 was ended by SIGKILL: `brokerlab cluster start 2` starts it" in line
+
+
+def test_a_verb_where_nothing_is_up_says_so(playground: Playground) -> None:
+    with pytest.raises(NotUp, match="cluster up"):
+        playground.do("kill", "broker-1")
+
+
+def test_the_socket_works_however_deep_the_folder_is(tmp_path: Path) -> None:
+    deep = Playground(tmp_path / ("x" * 120))
+    deep.folder.mkdir(parents=True)
+    listening = deep.listen()
+    assert (deep.folder / CONTROL).is_socket()
+    listening.close()
+    deep.listen().close()  # also where a killed supervisor left its own

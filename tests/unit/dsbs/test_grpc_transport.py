@@ -10,7 +10,7 @@ from typing import Final
 
 import grpc.aio
 
-from brokers.rpc.peer import FRAME_BYTES_MAX, GrpcTransport, PeerService
+from brokers.rpc.peer import FRAME_BYTES_MAX, GrpcAsking, GrpcTransport, PeerService
 from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server, add_TablesServicer_to_server
 from brokers.rpc.tables import TablesService, fetch
 from coordinators.dsbs.coordinator import DsbsCoordinator
@@ -47,7 +47,7 @@ class End:
     async def serve(self) -> None:
         options = [("grpc.max_receive_message_length", FRAME_BYTES_MAX + 1024), ("grpc.so_reuseport", 0)]
         self.server = grpc.aio.server(options=options)
-        add_PeerServicer_to_server(PeerService(self.transport), self.server)
+        add_PeerServicer_to_server(PeerService(self.transport, GrpcAsking()), self.server)
         add_TablesServicer_to_server(TablesService(self._tables), self.server)
         self.server.add_insecure_port(f"{HOST}:{self._port}")
         await self.server.start()

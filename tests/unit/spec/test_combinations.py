@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from brokers.config import Limits
+from brokers.rpc import brokerlab_pb2 as pb
+from brokers.rpc.server import _options
+from brokers.wire.batch import RecordToSend, encode_batch
 from tests.unit.spec.files import EXPERIMENTS, PROFILES, experiment, place_of, refusal, spec, text
+from workloads import keys
 
 
 @pytest.mark.parametrize(
@@ -130,17 +135,51 @@ def test_acks_of_all_with_one_replica_is_allowed() -> None:
     assert spec(experiment("acks: all")).experiments[0].points[0].cluster.acks == -1
 
 
-def test_a_request_larger_than_the_wire_takes_is_refused() -> None:
-    error = refusal(experiment(size="1MB", batch="65"))
-    assert "is a request of 68,157,440 bytes; at most 67,108,864 are allowed" in error.message
-    assert spec(experiment(size="1MB", batch="64"))
+@pytest.mark.parametrize(
+    ("size", "batch", "found"),
+    [
+        ("8MB", 2, "16,777,216"),
+        ("1MB", 16, "16,777,216"),
+        ("1573B", 10_000, "15,730,000"),
+        ("7864321B", 2, "15,728,642"),
+    ],
+)
+def test_a_request_larger_than_brokers_store_is_refused_where_it_stands(size: str, batch: int, found: str) -> None:
+    source = experiment(size=size, batch=str(batch))
+    error = refusal(source)
+    assert f"is a request of {found} bytes; at most 15,728,640 are allowed" in error.message
+    assert (error.line, error.column) == place_of(source, f"{batch}, mode")
+
+
+@pytest.mark.parametrize(
+    ("size", "batch"), [("15MB", 1), ("7864320B", 2), ("1MB", 15), ("128KB", 100), ("1572B", 10_000)]
+)
+def test_the_largest_requests_are_allowed(size: str, batch: int) -> None:
+    assert spec(experiment(size=size, batch=str(batch)))
+
+
+@pytest.mark.parametrize(("size", "batch"), [("16MB", "1"), ("15728641B", "1"), ("8B", "10001")])
+def test_a_message_or_a_batch_that_no_request_holds_is_refused_by_itself(size: str, batch: str) -> None:
+    assert "it must be a" in refusal(experiment(size=size, batch=batch)).message
+
+
+@pytest.mark.parametrize("batch", [1, 2, 1_000, keys.BATCH_MESSAGES_MAX])
+def test_brokers_take_the_largest_request_of_the_plan_with_all_that_the_formats_add(batch: int) -> None:
+    """By what they are started with: a batch as it is stored, and a request of either protocol."""
+    limits = Limits()
+    value = b"x" * (keys.REQUEST_BYTES_MAX // batch)
+    stored = encode_batch([RecordToSend(value=value, timestamp=number) for number in range(batch)])
+    assert len(stored) <= limits.message_bytes_max
+    assert len(stored) + 10_000 <= limits.request_bytes_max, "with the head of a request"
+    asked = pb.ProduceRequest(topic="t" * 249, records=[pb.Record(value=value)] * batch)
+    assert asked.ByteSize() <= dict(_options(limits))["grpc.max_receive_message_length"]
 
 
 def test_more_cells_than_can_be_run_are_refused_before_they_are_made() -> None:
-    many = ", ".join(str(each) for each in range(1, 10_002))
-    assert "have 10,001 cells; at most 10,000" in refusal(experiment(batch=f"[{many}]")).message
+    many = ", ".join(str(each) for each in range(1, 5_002))
+    assert "have 10,002 cells; at most 10,000" in refusal(experiment(size="8B..16B", batch=f"[{many}]")).message
     lists = "brokers: [1,2,3,4,5,6,7,8,9,10], partitions: [64,65,66,67,68,69,70,71,72,73], producers: [1,2,3,4,5,6,7,8]"
-    huge = experiment(f"{lists}, consumers: [1,2,3,4,5,6,7,8], acks: [0, 1, all]", size="8B..16MB", batch="[1, 2, 3]")
+    huge = experiment(f"{lists}, consumers: [1,2,3,4,5,6,7,8], acks: [0, 1, all]", size="8B..8MB", batch="[1, 2, 3]")
     assert "at most 10,000 are planned" in refusal(huge).message
 
 

@@ -229,7 +229,7 @@ def test_an_id_too_long_for_a_file_name_is_refused() -> None:
         "driver: [kafka, grpc], fetch: [batch, stream], rate: [max, 123456789.123456]"
     )
     with pytest.raises(PlanError, match="longer than 220 characters, too long for a file name"):
-        resolve(spec(experiment(every_axis, batch="99999")), "steady")
+        resolve(spec(experiment(every_axis, batch="9999")), "steady")
 
 
 SAME = {
