@@ -124,9 +124,13 @@ class Root:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         ) as process:  # fmt: skip
             assert process.stdout is not None
-            for said in process.stdout:
-                print(said, end="", flush=True)
-                last_line = said.strip() or last_line
+            try:
+                for said in process.stdout:
+                    print(said, end="", flush=True)
+                    last_line = said.strip() or last_line
+            except BaseException:  # this process was told to end
+                process.kill()
+                raise
         return Outcome(situation, command, process.returncode, monotonic() - began, last_line)
 
 
