@@ -65,8 +65,9 @@ def spark_session(
     kept_log.unlink(missing_ok=True)  # of an earlier failure
     log = work / "spark.log"
     conf = _configuration(work, master, input_bytes, memory_mb, _archive_options(lays_by=lays_by))
+    exit_wait_s = _LAYING_BY_WAIT_S if lays_by else _EXIT_WAIT_S
     try:
-        with _sockets_in(work, conf, master), _started(conf, master, log, _LAYING_BY_WAIT_S if lays_by else _EXIT_WAIT_S) as session:
+        with _sockets_in(work, conf, master), _started(conf, master, log, exit_wait_s) as session:
             yield session
     except EngineError as error:
         shutil.move(log, kept_log)
