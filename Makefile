@@ -10,7 +10,7 @@ RUN_ARGUMENTS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick paper full test check bench bench-coordination bench-analysis fuzz kills sim mutants clean lock proto
+.PHONY: help setup run quick paper full test test-hidden check bench bench-coordination bench-analysis fuzz kills sim mutants bare clean lock proto
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 28
@@ -35,6 +35,9 @@ full: $(SETUP)  ## 8 B to 128 KB, all cells
 
 test: $(SETUP)  ## all tests, in two processes
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+
+test-hidden: $(SETUP)  ## the tests that use Java, ssh or kcat, as on a machine that has none of them
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m "java or machine" --hide-programs
 
 check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .
@@ -64,6 +67,9 @@ sim: $(SETUP)  ## 10,000 simulated DSBS clusters on a faulty network
 
 mutants: $(SETUP)  ## break each promise by hand; the mutants that no test finds are printed
 	@$(BIN)/python -m tests.campaigns.mutants $(RUN_ARGUMENTS)
+
+bare:  ## the first commands of README on a bare Debian (root and debootstrap); TARGETS="run quick test"
+	@$(PYTHON) -m tests.campaigns.bare $(TARGETS) $(RUN_ARGUMENTS)
 
 clean:  ## remove .venv, results and caches
 	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

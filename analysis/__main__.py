@@ -53,6 +53,7 @@ def _analyse(options: argparse.Namespace) -> None:
         say("starting Spark")
         with spark_session(
             work,
+            out / publish.LOG,
             master=options.master,
             input_bytes=input_bytes,
             memory_mb=options.memory_mb,

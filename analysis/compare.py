@@ -56,12 +56,15 @@ def _compare(options: argparse.Namespace) -> None:
         publish.manifest(folder)  # refused now, and not when Spark has started
     called = names(folders, options.paper)
     out: Path = options.out or folders[-1].resolve().parent / f"compare-{called[0]}-{called[1]}"
+    log = publish.made(out) / publish.LOG
     with (
         tempfile.TemporaryDirectory(prefix="brokerlab-compare-") as work,
-        spark_session(Path(work), master=options.master, input_bytes=input_bytes, memory_mb=options.memory_mb) as spark,
+        spark_session(
+            Path(work), log, master=options.master, input_bytes=input_bytes, memory_mb=options.memory_mb
+        ) as spark,
     ):
         compared = found(spark, folders, called, options.paper)
-    text = publish.publish_comparison(publish.made(out), compared)
+    text = publish.publish_comparison(out, compared)
     for warning in compared.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     console.tell(f"{text}\nwritten to {out}: rates and ratios, as .csv and .md")

@@ -38,6 +38,7 @@ mpl.rcParams.update({
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "figure.facecolor": "white",
+    "text.parse_math": False,  # a dollar in a name is a dollar
     "svg.hashsalt": "brokerlab",
     "svg.fonttype": "path",  # letters as outlines: the same in every viewer, fonts installed or not
 })  # fmt: skip

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
+# Where the next entry begins in a log of Spark's; those of its own end with an empty line.
+_NEXT_ENTRY = re.compile(r"\n\s*\n|\n(?=(?:WARN|ERROR|FATAL|Exception in thread) )")
+_WARNING_OF_JAVA = re.compile(r"^WARNING: .*\n?", re.MULTILINE)
+_FRAME = re.compile(r"\s+(at|\.\.\.) ")  # a line of a stack that names no exception
+_LEAD = re.compile(r'(Caused by: |Exception in thread "[^"]*" |: |)')
+
 
 class AnalysisError(Exception):
     """Root of this package's errors: the analysis did not happen, and what was there before still is."""
@@ -17,3 +26,16 @@ class InputError(AnalysisError):
 
 class EngineError(AnalysisError):
     """Spark did not start or failed in a way that the records do not explain."""
+
+
+def cause(said: str) -> str:
+    """For an error's one line: the bottom of the first stack in a log of Spark's, or in an error of py4j's.
+
+    Warnings are passed over, with their stacks. Where there is no stack it is the first line.
+    """
+    entries = _NEXT_ENTRY.split(_WARNING_OF_JAVA.sub("", said))
+    lines = next((entry.strip().splitlines() for entry in entries if entry.strip() and entry[:5] != "WARN "), None)
+    if lines is None:
+        return "it said nothing"
+    raised = [line for line, after in pairwise(lines) if _FRAME.match(after) and not _FRAME.match(line)]
+    return _LEAD.sub("", raised[-1] if raised else lines[0], count=1).strip()

@@ -159,6 +159,10 @@ def check_identities(trials: Iterable[tuple[str, dict[str, Any]]]) -> None:
     hashes: dict[object, str] = {}
     files: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for name, row in trials:
+        if not results.NAME.fullmatch(row["architecture"] or ""):
+            raise InputError(
+                f"{name} cannot be of the architecture {row['architecture']!r}: a name has {results.NAME_RULE}"
+            )
         versions.setdefault(row["schema_version"], name)
         hashes.setdefault(row["spec_hash"], name)
         files["trial", row["trial_id"]].append(name)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from analysis import costs, latency, load, paper, statistics, trials
-from analysis.errors import EngineError
+from analysis.errors import EngineError, cause
 from analysis.findings import Findings, Found, cell_of, in_order, middle_cell
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise EngineError(f"Spark failed: {str(error).strip().splitlines()[0]}") from error
+        raise EngineError(f"Spark failed: {cause(str(error))}") from error
 
 
 def findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:

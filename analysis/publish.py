@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WORK = ".analysis"
+LOG = "spark.log"  # there only after Spark has failed
 _PR_SET_PDEATHSIG = 1
 REPORT, TABLES, FIGURES, SUMMARY = "report.html", "tables", "figures", "summary.txt"
 
@@ -131,8 +132,7 @@ def publish(
     _write_tables(fresh / TABLES, tables)
     _write_figures(fresh / FIGURES, figures)
     (fresh / SUMMARY).write_text(summary.as_text(answer) + "\n")
-    name = folder.resolve().name
-    (fresh / REPORT).write_text(report.page(name, found, answer, tables, figures, about))
+    (fresh / REPORT).write_text(report.page(found, answer, tables, figures, about))
     for part in (TABLES, FIGURES, SUMMARY, REPORT):
         _replace(fresh / part, folder / part, work / "old")
     return answer

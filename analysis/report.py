@@ -28,14 +28,13 @@ _TRUTH = ("equality", "audit", "paper_audit")
 
 
 def page(
-    name: str,
     found: Findings,
     summary: Summary,
     tables: Sequence[Table],
     figures: Sequence[Drawn],
     manifest: Mapping[str, Any] | None,
 ) -> str:
-    """The whole page."""
+    """The whole page. It says of the run what the records say, not where they lie or where the page goes."""
     by_name = {table.name: table for table in tables}
     rest = [table for table in tables if table.name not in (*_TRUTH, *_WHY_TABLES)]
     apart = (_FIRST, *_WHY_FIGURES)
@@ -56,11 +55,11 @@ def page(
     links = "".join(f'<a href="#{key}">{escape(title)}</a>' for title, key, _ in shown)
     body = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{html}</section>' for title, key, html in shown)
     return _PAGE.format(
-        title=escape(f"brokerlab: {name}"),
+        title=escape(f"brokerlab: {_run(manifest) or 'a run'}"),
         style=(_ASSETS / "report.css").read_text(),
         script=(_ASSETS / "report.js").read_text(),
         heading=escape(_heading(found)),
-        lead=escape(_lead(name, found)),
+        lead=escape(_lead(_run(manifest), found)),
         answer=_paragraphs(summary.answer),
         first=_figures([one for one in figures if one.name == _FIRST]),
         links=links,
@@ -103,12 +102,17 @@ def _heading(found: Findings) -> str:
     return f"What coordination costs: {', '.join(names[:-1])} and {names[-1]}"
 
 
-def _lead(name: str, found: Findings) -> str:
+def _run(manifest: Mapping[str, Any] | None) -> str:
+    """Profile and start; empty where the run left no manifest."""
+    return "" if manifest is None else f"{manifest.get('profile')}, started {manifest.get('started')}"
+
+
+def _lead(run: str, found: Findings) -> str:
     measured = {row["trial_id"]: row for row in found.trials if row["kind"] == "measured"}
     cells = {row["cell"] for row in measured.values()}
     tries = {row["try"] for row in measured.values()}
     return (
-        f"Run {name}: {len(measured)} trials, {len(cells)} cells, {len(tries)} "
+        f"{run}{': ' if run else ''}{len(measured)} trials, {len(cells)} cells, {len(tries)} "
         f"{'tries' if len(tries) > 1 else 'try'} of each."
     )
 

@@ -1,7 +1,10 @@
 """Spark, as an analysis uses it: started once, quiet, bounded in memory, and gone when this process is gone.
 
 The JVM reads its standard input from a pipe that only this process holds; when the process ends, however it ends, the
-pipe closes and the JVM exits. Whatever Java and Spark print goes to `spark.log` in the work folder.
+pipe closes and the JVM exits. Whatever Java and Spark print goes to a log in the work folder; where Spark fails, the
+log is kept and the error says where.
+
+A local master lives on the loopback interface alone: neither this machine's name nor `localhost` need resolve.
 
 A quarter of what a short analysis costs is the reading of classes, always the same. `make setup` has them laid by in an
 archive of Java's, which later sessions load at once. One that does not fit this Java or these jars is ignored by Java.
@@ -15,16 +18,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from analysis.errors import EngineError, InputError
+from analysis.errors import EngineError, InputError, cause
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 LOCAL_MASTER = "local[*]"
@@ -38,11 +41,14 @@ _QUICK_JVM_INPUT_BYTES_MAX = 256 << 20
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _CLASSES = Path(sys.prefix) / "share" / "brokerlab" / "spark.jsa"
 _UNFINISHED = _CLASSES.with_suffix(".new")
+# Spark asks what this machine calls itself before it reads its configuration; only these keep it from that.
+_ON_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "127.0.0.1"}
 
 
 @contextmanager
 def spark_session(
     work: Path,
+    kept_log: Path,
     *,
     master: str = LOCAL_MASTER,
     input_bytes: int = 0,
@@ -52,30 +58,77 @@ def spark_session(
     """A session whose temporary files live in `work`; a process can have one. Leaving the block ends the JVM, and with
     `lays_by` its classes are laid by for every later session.
 
-    Raises InputError without Java, EngineError when Spark does not start.
+    Raises InputError without Java, EngineError when Spark does not start. With any EngineError, the block's own too,
+    Spark's log is at `kept_log`, and the message says so.
     """
     _require_java()
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
+    kept_log.unlink(missing_ok=True)  # of an earlier failure
     log = work / "spark.log"
     conf = _configuration(work, master, input_bytes, memory_mb, _archive_options(lays_by=lays_by))
-    with log.open("wb") as output:
+    exit_wait_s = _LAYING_BY_WAIT_S if lays_by else _EXIT_WAIT_S
+    try:
+        with _sockets_in(work, conf, master), _started(conf, master, log, exit_wait_s) as session:
+            yield session
+    except EngineError as error:
+        shutil.move(log, kept_log)
+        raise EngineError(f"{error}; Spark's log is {kept_log}") from error
+    if lays_by:
+        _laid_by()
+
+
+@contextmanager
+def _started(conf: SparkConf, master: str, log: Path, exit_wait_s: float) -> Iterator[SparkSession]:
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    with log.open("wb") as output, _environment(_ON_LOOPBACK if _is_local(master) else {}):
         try:
             gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            raise EngineError(f"Spark did not start: {_complaint(log)}") from error
+            raise EngineError(f"Spark did not start: {cause(log.read_text(errors='replace'))}") from error
     jvm: subprocess.Popen[bytes] = gateway.proc
     try:
-        context = _context(conf, gateway, master, log)
+        session = _session(conf, gateway, master, log)
         with _interruptible(jvm):
-            yield SparkSession(context)
-            context.stop()
+            yield session
+            session.sparkContext.stop()
     finally:
-        _end(jvm, _LAYING_BY_WAIT_S if lays_by else _EXIT_WAIT_S)
-    if lays_by:
-        _laid_by()
+        _end(jvm, exit_wait_s)
+
+
+@contextmanager
+def _sockets_in(work: Path, conf: SparkConf, master: str) -> Iterator[None]:
+    """Let Python and a JVM on this machine meet at sockets that are files: for the others PySpark looks `localhost` up.
+
+    A socket's path may have 107 bytes, which the work folder's may exceed; this process's descriptor of it does not.
+    """
+    descriptor = os.open(work, os.O_RDONLY | os.O_DIRECTORY)
+    if _is_local(master):
+        conf.set("spark.python.unix.domain.socket.enabled", "true")
+        conf.set("spark.python.unix.domain.socket.dir", f"/proc/{os.getpid()}/fd/{descriptor}")
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _environment(added: Mapping[str, str]) -> Iterator[None]:
+    """PySpark hands this process's environment to the JVM, whatever else it is told."""
+    before = {name: os.environ.get(name) for name in added}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
 
 
 def _archive_options(*, lays_by: bool) -> list[str]:
@@ -153,25 +206,21 @@ def _configuration(work: Path, master: str, input_bytes: int, memory_mb: int, ar
         # A run leaves hundreds of small files: read many in one task.
         "spark.sql.files.openCostInBytes": "65536",
     }
-    if master.startswith("local"):
+    if _is_local(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return SparkConf(loadDefaults=False).setAll(list(settings.items()))
 
 
-def _context(conf: SparkConf, gateway: Any, master: str, log: Path) -> SparkContext:
+def _session(conf: SparkConf, gateway: Any, master: str, log: Path) -> SparkSession:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     try:
-        return SparkContext(conf=conf, gateway=gateway)
+        # A master that nobody answers for ends the context behind its back; the session is who notices.
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Py4JError as error:
-        raise EngineError(f"Spark did not start on {master}: {_complaint(log)}") from error
-
-
-def _complaint(log: Path) -> str:
-    """The first thing that Java or Spark said which is no mere warning, for an error's one line."""
-    lines = (line.strip() for line in log.read_text(errors="replace").splitlines())
-    return next((line for line in lines if line and not line.startswith("WARN")), "it said nothing")
+        raise EngineError(f"Spark did not start on {master}: {cause(log.read_text(errors='replace'))}") from error
 
 
 def _end(jvm: subprocess.Popen[bytes], within_s: float) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from workloads import keys
 from workloads.errors import did_you_mean
+from workloads.results import NAME, NAME_RULE
 from workloads.settings import Rtt
 from workloads.yaml_source import Entry, Mapping, Node, Place, Scalar, Sequence, shown
 
-NAME_CHARACTERS_MAX = 40
 NAMES_MAX = 200  # architectures, experiments or profiles of one file
-# Names become part of ids, of file names and of addresses in the report.
-_NAME = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{NAME_CHARACTERS_MAX - 1}}}", re.ASCII)
 
 T = TypeVar("T")
 
@@ -52,11 +49,8 @@ def named(node: Node, label: str) -> dict[str, Entry]:
     if not 1 <= len(entries) <= NAMES_MAX:
         raise node.place.error(f"{label} must have from 1 to {NAMES_MAX} entries; it has {len(entries):,}")
     for name, entry in entries.items():
-        if not _NAME.fullmatch(name):
-            raise entry.key_place.error(
-                f"{shown(name)} cannot name one of {label}: a name has up to {NAME_CHARACTERS_MAX} small letters, "
-                "digits and hyphens, and starts with a letter or digit"
-            )
+        if not NAME.fullmatch(name):
+            raise entry.key_place.error(f"{shown(name)} cannot name one of {label}: a name has {NAME_RULE}")
     return entries
 
 

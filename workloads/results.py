@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,11 @@ SCHEMA_VERSION = 2
 _MANIFEST_KEYS = frozenset({"spec_hash", "profile", "started", "ended", "planned", "sizes"})  # what is read back
 TRIALS, REQUESTS, LATENCY = "trials", "requests", "latency"
 MANIFEST = "manifest.json"
+# What the file of a run may call an architecture, an experiment or a profile, and what records may hold: names become
+# part of ids, of file names and of addresses in the report.
+_NAME_CHARACTERS_MAX = 40
+NAME = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{_NAME_CHARACTERS_MAX - 1}}}", re.ASCII)
+NAME_RULE = f"up to {_NAME_CHARACTERS_MAX} small letters, digits and hyphens, and starts with a letter or digit"
 LOCK = ".lock"  # held by the run that writes here
 _NAMES_SHOWN_MAX = 3
 

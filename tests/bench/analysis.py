@@ -22,7 +22,7 @@ import pyarrow as pa
 from tests import made_records
 from tests.made_records import MadeTrial
 from workloads import results
-from workloads.java import find_java
+from workloads.java import with_java
 
 _ARCHITECTURES = ("zookeeper", "dsbs")
 _TRIAL_ROWS_MAX = 1_000_000
@@ -117,9 +117,8 @@ def _constant(text: str, rows: int) -> pa.Array:
 def analyse(folder: Path, memory_mb: int) -> int:
     """Run the analysis; return the most memory, in bytes, that it and its Java held together."""
     command = [sys.executable, "-m", "analysis", str(folder), "--memory-mb", str(memory_mb)]
-    environment = os.environ | {"JAVA_HOME": str(find_java().home)}
     peak = 0
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=with_java(), stdout=subprocess.DEVNULL) as process:
         while True:
             peak = max(peak, sum(_resident_bytes(pid) for pid in (process.pid, *_children(process.pid))))
             try:

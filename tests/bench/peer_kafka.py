@@ -84,8 +84,8 @@ class Kafka:
 
     def format(self) -> None:
         """Write the nodes' configurations and make their storage. Raises `BrokerlabError` with what Kafka says."""
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in enumerate(self._controller_ports, start=1))
+        cluster = cluster_id()
         for node in range(1, NODES + 1):
             text = _CONFIG.format(
                 node=node,
@@ -97,7 +97,7 @@ class Kafka:
             )
             config = self._config(node)
             config.write_text(text)
-            _run([*self._java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)])
+            _run([*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)])
 
     async def start(self) -> float:
         """Start the nodes and wait until a client finds all of them; the seconds that took. Raises `ProcessFailed`."""
@@ -125,6 +125,13 @@ class Kafka:
     async def stop(self) -> None:
         """The data goes anyway, and a node that has lost its quorum would take minutes to end by itself."""
         await asyncio.gather(*(node.stop() for node in self._nodes))
+
+
+def cluster_id() -> str:
+    """A random one as Kafka draws its own: none begins with a hyphen, which a tool would take for an option."""
+    while (drawn := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return drawn
 
 
 def jars(version: str) -> Path:

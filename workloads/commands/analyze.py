@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +38,7 @@ def start_analysis(module: str, *arguments: str, out: Path | None = None, master
 
     Raises KeyboardInterrupt when it was interrupted and has ended."""
     from workloads.interruption import wait_until_told
-    from workloads.java import find_java
+    from workloads.java import with_java
     from workloads.processes import tethered
 
     command = [sys.executable, "-m", module, *arguments]
@@ -47,5 +46,4 @@ def start_analysis(module: str, *arguments: str, out: Path | None = None, master
         command += ["--out", str(out)]
     if master is not None:
         command += ["--master", master]
-    environment = {**os.environ, "JAVA_HOME": str(find_java().home)}
-    return wait_until_told(tethered(command), environment)
+    return wait_until_told(tethered(command), with_java())

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from workloads.java import find_java
+from workloads.java import with_java
 
 WORKERS = 2
+ON_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}  # so that nothing hangs on what this machine calls itself
 _START_S = 90
 _LOOK_EVERY_S = 0.1
 _MASTER = "org.apache.spark.deploy.master.Master"
@@ -51,12 +52,14 @@ def _start(folder: Path, log: Path, role: str, *arguments: str) -> subprocess.Po
     assert spec is not None
     assert spec.origin is not None
     command = [str(Path(spec.origin).parent / "bin" / "spark-class"), role, *arguments]
-    environment = os.environ | {
-        "JAVA_HOME": str(find_java().home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
+    environment = (
+        with_java()
+        | ON_LOOPBACK
+        | {
+            "SPARK_LOCAL_DIRS": str(folder / "local"),
+            "SPARK_DAEMON_MEMORY": "256m",
+        }
+    )
     with log.open("wb") as output:
         return subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment, start_new_session=True

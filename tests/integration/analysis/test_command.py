@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests import made_records
+from tests.integration.analysis.cluster import ON_LOOPBACK
 from tests.made_records import MadeTrial
 from workloads import results
+from workloads.java import with_java
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
 _WAIT_S = 60
@@ -48,7 +50,7 @@ def analysed(*arguments: object, **environment: str) -> subprocess.CompletedProc
         command(*arguments),
         capture_output=True,
         text=True,
-        env=os.environ | environment,
+        env=with_java() | environment,
         check=False,
         timeout=_WAIT_S * 2,
     )
@@ -94,11 +96,55 @@ def test_java_that_does_not_start_is_exit_code_1_with_its_last_words(folder: Pat
     java.chmod(0o755)
     # PySpark drops its pipe to a JVM that did not start, for the collector to find; that warning is not ours to mend.
     environment = os.environ | {"JAVA_HOME": str(tmp_path / "jdk")}
+    log = folder / "spark.log"
     ended = subprocess.run(
         command(folder, warnings="ignore"), capture_output=True, text=True, env=environment, check=False
     )
-    assert (ended.returncode, ended.stderr) == (1, "brokerlab: Spark did not start: out of luck\n")
-    assert outputs(folder) == {}
+    said = f"brokerlab: Spark did not start: out of luck; Spark's log is {log}\n"
+    assert (ended.returncode, ended.stderr) == (1, said)
+    assert outputs(folder).keys() == {log.name}
+    assert log.read_text().startswith("out of luck\n")
+
+
+def nameless() -> list[str]:
+    """What starts a command on a machine that knows no name, not even its own; skips where nobody may have that."""
+    rename = 'hostname nobody-knows-this && mount --bind /dev/null /etc/hosts && exec "$@"'
+    prefix = ["unshare", "--uts", "--mount", "--propagation", "private", "sh", "-c", rename, "sh"]
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may name the machine otherwise (unshare --uts --mount)")
+    if subprocess.run([*prefix, "getent", "hosts", "nobody-knows-this"], capture_output=True, check=False).stdout:
+        pytest.skip("name servers here know every name")
+    return prefix
+
+
+def test_a_local_master_needs_no_name_to_resolve(folder: Path) -> None:
+    (folder / "spark.log").write_text("of an earlier failure")
+    ended = subprocess.run(
+        [*nameless(), *command(folder)], capture_output=True, text=True, env=with_java(), check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert outputs(folder).keys() >= {"report.html", "summary.txt"}
+    assert not (folder / "spark.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("master", "words"),
+    [
+        ("nonsense", "Spark did not start: org.apache.spark.SparkException: Master must either be"),
+        ("spark://127.0.0.1:9", "Spark did not start on spark://127.0.0.1:9: "),
+    ],
+)
+def test_a_master_that_does_not_serve_is_one_line_with_the_cause_and_a_log_that_stays(
+    folder: Path, master: str, words: str
+) -> None:
+    ended = subprocess.run(
+        command(folder, "--master", master, warnings="ignore"),
+        capture_output=True, text=True, env=with_java() | ON_LOOPBACK, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert ended.stderr.startswith(f"brokerlab: {words}")
+    assert ended.stderr.endswith(f"; Spark's log is {folder / 'spark.log'}\n")
+    assert outputs(folder).keys() == {"spark.log"}
 
 
 def test_help_does_not_load_anything_heavy() -> None:
@@ -111,7 +157,9 @@ def test_help_does_not_load_anything_heavy() -> None:
 @contextmanager
 def at_work(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """An analysis that has started Spark, and the JVM's process id."""
-    process = subprocess.Popen(command(folder, "--progress"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command(folder, "--progress"), env=with_java(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         for line in process.stdout:

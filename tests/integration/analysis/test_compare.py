@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests import made_records
 from tests.made_records import MadeTrial
+from workloads.java import with_java
 from workloads.results import ResultsFolder
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
@@ -29,7 +29,7 @@ def run(folder: Path, dsbs_s: float, others: str = "") -> Path:
 
 def compared(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-m", "analysis.compare", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=with_java() | environment, check=False)
 
 
 def rows(path: Path) -> list[dict[str, str]]:

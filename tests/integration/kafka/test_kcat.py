@@ -11,7 +11,10 @@ from tests.integration.kafka.cluster import Cluster
 
 KCAT = shutil.which("kcat")
 PATIENCE_S = 60
-pytestmark = pytest.mark.skipif(KCAT is None, reason="kcat is not installed (Debian package kcat)")
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.skipif(KCAT is None, reason="kcat is not there; it comes with the Debian package kcat"),
+]
 
 
 def kcat(cluster: Cluster, *arguments: str, stdin: str = "") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 
 import pytest
 
@@ -27,7 +28,13 @@ def namespaces() -> None:
 
 
 @pytest.fixture
-def ssh_config(tmp_path: Path) -> Iterator[Path]:
+def ssh() -> None:
+    if which("ssh") is None:
+        pytest.skip("ssh is not there; it comes with openssh-client")
+
+
+@pytest.fixture
+def ssh_config(ssh: None, tmp_path: Path) -> Iterator[Path]:
     """The configuration with which ssh reaches a real server on this machine; it has results/ on a disk of its own."""
     if ssh_server.found() is None:
         pytest.skip("sshd is not there; it comes with openssh-server")

@@ -13,7 +13,7 @@ from tests.integration.processes.running import PROC, alive, eventually, process
 from tests.integration.runs.short_runs import rows, run_command, spec_file, started
 from tests.integration.topology.ssh_server import HOSTS
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.machine]
 
 SLOW = "{message_size: 32B, batch_size: 10, mode: split, rate: [200, 201]}"
 
@@ -72,6 +72,7 @@ def test_a_run_on_hosts_is_audited_and_ends_with_its_sessions_when_it_is_killed_
     assert not processes_of(out)
 
 
+@pytest.mark.usefixtures("ssh")
 def test_a_host_that_cannot_be_reached_refuses_the_run_before_anything_is_started(tmp_path: Path) -> None:
     nobody = tmp_path / "ssh_config"
     nobody.write_text("Host 127.0.0.*\n  Port 9\n")

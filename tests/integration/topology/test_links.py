@@ -20,7 +20,7 @@ from workloads.processes import Process
 from workloads.settings import Rtt
 from workloads.topology.namespaces import Namespaces
 
-pytestmark = pytest.mark.usefixtures("namespaces")
+pytestmark = [pytest.mark.machine, pytest.mark.usefixtures("namespaces")]
 
 RTT = Rtt(broker_zookeeper=1, broker_broker=3, client_broker=0.2)
 NAMES = ["runner", "zookeeper", "broker-1", "broker-2", "producer-0"]

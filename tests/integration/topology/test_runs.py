@@ -16,7 +16,7 @@ from tests.integration.runs.test_interruption import interrupted
 from tests.unit.workloads.plans import plan
 from workloads.plan import Trial
 
-pytestmark = pytest.mark.usefixtures("namespaces")
+pytestmark = [pytest.mark.machine, pytest.mark.usefixtures("namespaces")]
 
 ZOOKEEPER = "architectures: {zookeeper: {coordinator: zookeeper}}"
 STATIC = "architectures: {static: {coordinator: static}}"

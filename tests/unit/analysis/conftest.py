@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from analysis.findings import Findings
 from analysis.session import spark_session
 from tests import made_records
 from tests.made_records import MadeTrial
+from workloads.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+    work = tmp_path_factory.mktemp("spark")
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("JAVA_HOME", str(find_java().home))
+            session = stack.enter_context(spark_session(work, work / "kept.log"))
         yield session
 
 

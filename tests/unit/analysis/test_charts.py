@@ -104,6 +104,14 @@ def test_every_architecture_looks_different_and_always_the_same() -> None:
 
 
 @pytest.mark.usefixtures("_unrendered")
+def test_a_name_with_dollars_is_drawn_as_it_is() -> None:
+    figure, (axes,) = drawing.canvas(3, 2)
+    axes.set_title("rtt=$\\frac$")
+    png, svg = drawing.rendered(figure)
+    assert png
+    assert svg
+
+
 def test_rate_over_time_is_drawn_for_windows_that_have_time(found: Findings) -> None:
     cell = {name: found.cells[0][name] for name in ("cell", "others", "message_size", "batch_size", "mode")}
     rows = [

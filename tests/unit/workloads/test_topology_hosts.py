@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.unit.spec.files import refusal, spec, text
 from workloads.plan import resolve
 from workloads.settings import Hosts
+from workloads.topology.api import TopologyUnavailable
 from workloads.topology.choice import topology_of
 from workloads.topology.hosts import OtherHosts
 
@@ -45,6 +47,12 @@ def test_a_command_on_a_host_is_one_line_for_its_shell_that_ends_as_the_command_
     assert words[2:4] == ["&&", "exec"]
     assert Path(words[-6]).name == "tether.py"
     assert words[-5:] == ["$PPID", "python", "-m", "brokers", "/a folder/it's.json"]
+
+
+def test_without_ssh_it_is_said_what_ssh_comes_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TopologyUnavailable, match="topology hosts: ssh is not there; it comes with openssh-client"):
+        asyncio.run(OtherHosts(HOSTS).check())
 
 
 def test_a_command_of_a_client_is_run_as_it_is() -> None:
