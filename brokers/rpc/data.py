@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Requests of one stream that are looked up at once, where the architecture looks each of them up.
 PIPELINED_MAX: Final = 64
-# More in one request, and others have their turn before the next of the stream.
+# More in one request, and a thread encodes them, and others have their turn before the next of the stream.
 TURN_RECORDS_MAX: Final = 1000
 # An answer's records are taken apart one by one, and nobody else is served meanwhile. One batch may have more.
 FETCH_RECORDS_MAX: Final = 10_000
@@ -165,9 +165,13 @@ class DataService(DataServicer):
             raise InvalidRequest(f"acks must be 0, 1 or -1 (all), not {request.acks}")
         if not request.records:
             raise InvalidRequest("a produce request carries at least one record")
+        if len(request.records) > TURN_RECORDS_MAX:
+            batch = await asyncio.get_running_loop().run_in_executor(None, _encoded, request)
+            held, known = await self._led(request, self._leader(request))  # it may have passed on meanwhile
+        else:
+            batch = _encoded(request)
         if request.acks == ACKS_ALL and not enough_in_sync(known, held.settings, self._min_insync_replicas):
             raise TooFewInSync(f"{request.topic}-{request.partition} has {len(known.in_sync)} replicas in sync")
-        batch = encode_batch(to_send(request.records, time.time_ns() // 1_000_000))
         header = check_produced(batch, self._message_bytes_max)
         if not self._coordinator.serves():
             raise Unavailable(f"broker {self._coordinator.me.id} may lead no more")
@@ -262,6 +266,11 @@ class DataService(DataServicer):
             for at, place in sorted(found.items())
         ]
         return pb.CommittedOffsetsResponse(offsets=offsets)
+
+
+def _encoded(request: pb.ProduceRequest) -> bytearray:
+    """Raises `InvalidRequest`."""
+    return encode_batch(to_send(request.records, time.time_ns() // 1_000_000))
 
 
 def _at(request: pb.ProduceRequest | pb.FetchRequest | pb.PartitionOffset) -> TopicPartition:
