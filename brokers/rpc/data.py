@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Requests of one stream that are looked up at once, where the architecture looks each of them up.
 PIPELINED_MAX: Final = 64
-# More in one request, and a thread encodes them, and others have their turn before the next of the stream.
+# More in one request, and a thread encodes them while others have their turn.
 TURN_RECORDS_MAX: Final = 1000
 # An answer's records are taken apart one by one, and nobody else is served meanwhile. One batch may have more.
 FETCH_RECORDS_MAX: Final = 10_000
@@ -132,8 +132,6 @@ class DataService(DataServicer):
                 except REFUSALS as error:
                     outcome = error
                 appended.put_nowait((request, outcome))
-                if len(request.records) > TURN_RECORDS_MAX:
-                    await asyncio.sleep(0)  # as many as are looked up may be due at once
         finally:
             appended.put_nowait(None)
 

@@ -144,35 +144,34 @@ def test_requests_of_a_stream_share_a_sync_and_are_answered_after_it_in_order() 
 
 
 class Memory(Disk):
-    """A partition that nobody waits for."""
+    """A partition that nobody waits for, and the number of records in each batch that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[int] = []
+
+    def append(self, batches: Any, epoch: int) -> list[int]:
+        self.records += [header.records_count for _, header in batches]
+        return super().append(batches, epoch)
 
     def durable(self, offset: int) -> None:  # type: ignore[override] # as the store has it
         return None
 
 
-def test_others_have_their_turn_between_large_requests_that_are_due_at_once(lookups: Lookups) -> None:
+def test_requests_that_a_thread_encodes_are_appended_in_the_order_of_the_stream() -> None:
     memory = Memory()
-    service = DataService(cast("Store", memory), cast("Coordinator", lookups), Metrics(), 1_000_000)
+    service = DataService(cast("Store", memory), cast("Coordinator", Here()), Metrics(), 1_000_000)
+    sizes = [TURN_RECORDS_MAX + 1, 1, TURN_RECORDS_MAX + 2, 2]
 
-    async def large() -> AsyncIterator[pb.ProduceRequest]:
-        for _ in range(3):
-            yield pb.ProduceRequest(topic="t", acks=1, records=[pb.Record()] * (TURN_RECORDS_MAX + 1))
+    async def mixed() -> AsyncIterator[pb.ProduceRequest]:
+        for size in sizes:
+            yield pb.ProduceRequest(topic="t", acks=1, records=[pb.Record()] * size)
 
     async def run() -> list[int]:
-        answers = service.ProduceStream(large(), CONTEXT)
-        first = asyncio.ensure_future(anext(answers))
-        await others()
-        for lookup in lookups.asked:
-            lookup.set_result(Partition(replicas=(1,), leader=1, epoch=0, in_sync=(1,)))
-        seen = []
-        for _ in range(20):
-            await asyncio.sleep(0)
-            seen.append(memory.end_offset)
-        await first
-        await answers.aclose()  # type: ignore[attr-defined] # a generator, which its type does not say
-        return sorted(set(seen))
+        return [answer.base_offset async for answer in service.ProduceStream(mixed(), CONTEXT)]
 
-    assert asyncio.run(run())[-3:] == [1, 2, 3]
+    assert asyncio.run(run()) == [0, 1, 2, 3]
+    assert memory.records == sizes
 
 
 @pytest.mark.parametrize("topic", ["t", "nosuch"])
