@@ -102,8 +102,9 @@ class Cluster:
             assert process.stdout is not None
             process.stdout.close()
         self.processes.clear()
-        assert codes == [0] * len(codes), "".join(map(self.complaints, numbers))
-        assert [self.complaints(number) for number in numbers] == [""] * len(numbers)
+        told = "".join(map(self.complaints, numbers))
+        assert codes == [0] * len(codes), told
+        assert not told, told
 
     def pid(self, number: int = 0) -> int:
         return self.processes[number].pid

@@ -63,7 +63,7 @@ def flip(path: Path, offset: int) -> int:
 def test_after_kill_9_a_flipped_bit_costs_the_batch_that_it_hit_and_is_told(broker: RunningBroker) -> None:
     fill(broker)
     broker.end(signal.SIGKILL)
-    folder = broker.data / "topics" / "t-0"
+    folder = broker.data / "logs" / "t" / "1" / "0"
     (segment,) = folder.glob("*.log")
     size = segment.stat().st_size
     position = flip(segment, DAMAGED)
@@ -94,7 +94,9 @@ def test_a_topic_that_goes_with_a_damaged_last_record_of_the_journal_is_told(bro
     broker.start()
     aside = f"{journal.name}.0.cut"
     kept = f"kept in {aside}; a change that was made last may be missing"
-    assert broker.log == f"broker: {journal}: {len(content)} bytes behind the last whole record were cut off ({kept})\n"
+    cut, stray = broker.log.splitlines()
+    assert cut == f"broker: {journal}: {len(content)} bytes behind the last whole record were cut off ({kept})"
+    assert stray.endswith(f"is not served, and yours to remove: {broker.data / 'logs' / 't' / '1'}")
     assert (journal.parent / aside).read_bytes() == content
     assert storage(broker) == {"journal_cut_bytes": len(content)}
 
@@ -148,7 +150,7 @@ def test_running_out_of_file_handles_at_a_new_segment_is_definite_and_told_once(
         assert all(error.definite and error.code == pb.STORAGE_FAILED for error in refused)
         limit_open_files(broker, None)
         assert produce(data, b"after").base_offset == len(stored) + 1
-        line = f"broker: {broker.data / 'topics' / 't-0'}: cannot begin a segment: Too many open files; "
+        line = f"broker: {broker.data / 'logs' / 't' / '1' / '0'}: cannot begin a segment: Too many open files; "
         assert broker.log == line + "writes are refused as long as that lasts\n"
         assert storage(broker) == {"writes_refused_for_now": len(refused)}
     finally:
