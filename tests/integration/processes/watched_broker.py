@@ -23,8 +23,8 @@ from brokers import __main__ as program
 from brokers.broker import BrokerProcess
 
 MARK: Final = "watchdog:"
-# A processor that others use runs half as fast, garbage is collected, and many requests of 15 MB may be due in one turn on
-# a disk that others write to as well: a sound broker keeps this everywhere.
+# A processor that others use runs half as fast, garbage is collected, and many requests of 15 MB may be due in one
+# turn on a disk that others write to as well: a sound broker keeps this everywhere.
 TURN_S_MAX: Final = 2.0
 _INTERVAL_S: Final = 0.05
 _SCHEDSTAT: Final = Path("/proc/thread-self/schedstat")
