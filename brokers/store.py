@@ -262,8 +262,8 @@ class Store:
         if strays:
             named = ", ".join([str(folder) for folder in strays[:_NAMED_MAX]] + ["..."] * (len(strays) > _NAMED_MAX))
             _LOG.warning(
-                "broker: topics were deleted or made anew while this broker was away; what it held of the former ones "
-                "is not served, and yours to remove: %s",
+                "broker: here lie logs of topics that are deleted or made anew, or that a damaged journal has lost; "
+                "they are not served, and yours to keep or to remove: %s",
                 named,
             )
 
