@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from coordinators.doubt import Doubt
 from coordinators.errors import OutcomeUnknown, StaleEpoch, Unavailable
 from coordinators.memory import MemoryCluster, MemoryCoordinator
 from coordinators.model import Committed, TopicPartition
@@ -66,6 +67,21 @@ async def test_a_broker_whose_lease_has_ended_begins_nothing_that_only_a_leader_
     with pytest.raises(Unavailable):
         await broker.committed_offsets("readers")
     assert cluster.offsets == {"readers": {AT: Committed(1)}}
+
+
+@asynchronous
+async def test_a_broker_that_was_stopped_does_not_serve_by_a_look_at_the_clock_of_before() -> None:
+    clock = Clock()
+    broker = MemoryCoordinator(addressed(1), MemoryCluster(clock=clock))
+    await broker.start()
+    broker._doubt = Doubt(0.5)
+    broker._doubt.tick(clock.now_s)
+    broker._doubt.trust(clock.now_s, broker._doubt.naps)
+    clock.now_s = 0.4
+    assert broker.serves()
+    clock.now_s = 0.5
+    assert broker._doubt.sure, "it has not looked at the clock since"
+    assert not broker.serves()
 
 
 class NeverHeard(MemoryCoordinator):
