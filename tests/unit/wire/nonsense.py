@@ -10,11 +10,13 @@ from brokers.wire.varint import append_signed
 ABSENT = -1
 
 
-def record(timestamp_delta: int = 0, offset_delta: int = 0, *, headers: int = 0) -> bytes:
-    """One record without key or value, and with empty headers."""
+def record(timestamp_delta: int = 0, offset_delta: int = 0, *, headers: int = 0, value: bytes | None = None) -> bytes:
+    """One record without key, and with empty headers."""
     inner = bytearray(b"\0")
-    for number in (timestamp_delta, offset_delta, ABSENT, ABSENT, headers):
+    for number in (timestamp_delta, offset_delta, ABSENT, ABSENT if value is None else len(value)):
         append_signed(inner, number)
+    inner += value or b""
+    append_signed(inner, headers)
     inner += b"\0\0" * headers
     whole = bytearray()
     append_signed(whole, len(inner))
