@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from workloads.cluster import Cluster
 from workloads.errors import BrokerlabError
-from workloads.playground import ClusterState, Playground
+from workloads.playground import ClusterState, NotUp, Playground
 from workloads.settings import Architecture, ClusterSettings
 from workloads.verbs import Verbs, states_of
 
@@ -34,6 +34,7 @@ class Supervisor:
         self._cluster = Cluster(architecture, settings, self._data, playground.logs, keep=True)
         self._verbs = Verbs(self._cluster)
         self._watched: dict[Process, asyncio.Task[None]] = {}
+        self._ends = False
 
     async def run(self) -> None:
         """Own the cluster until this is cancelled. Raises `BrokerlabError` where it does not start."""
@@ -44,13 +45,19 @@ class Supervisor:
             _say(ready=True)
             await asyncio.Event().wait()  # also where all have ended: they may be started again, and `down` is to come
         finally:
+            self._ends = True
             for watch in self._watched.values():
                 watch.cancel()
             await self._cluster.stop()
             self._playground.forget()
 
     def _watch(self) -> None:
-        """Note the end of each process that is not watched yet, and write down how it is with all."""
+        """Note the end of each process that is not watched yet, and write down how it is with all.
+
+        Not when this ends: nothing is to be written behind what is forgotten then.
+        """
+        if self._ends:
+            return
         for _, process in self._cluster.processes.values():
             if process not in self._watched:
                 self._watched[process] = asyncio.create_task(self._note_end(process))
@@ -64,6 +71,8 @@ class Supervisor:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             order = json.loads(await reader.readline())
+            if self._ends:  # nothing is to be started behind the back of what ends all
+                raise NotUp("the cluster is being ended")
             answer: dict[str, object] = {"done": await self._verbs.do(order["verb"], order["name"])}
         except BrokerlabError as error:
             answer = {"failed": str(error), "exit_code": error.exit_code}

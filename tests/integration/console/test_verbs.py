@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.integration.console.conftest import PATIENCE_S, Shell
 from tests.integration.console.test_playground import status, wait_for_end
 from workloads.commands import cluster
 from workloads.liveness import Liveness, liveness_of
+from workloads.playground import CONTROL, FOLDER
 
 VERBS = ("start", "stop", "kill", "pause", "resume")
 
@@ -119,6 +121,26 @@ def test_down_ends_a_cluster_whose_brokers_are_paused_or_gone_and_whose_supervis
     elsewhere.says("cluster", "down")
     wait_for_end([found["supervisor"], *(each["pid"] for each in found["processes"])])
     assert status(elsewhere) == {"up": False}
+
+
+def test_what_is_to_be_started_while_the_cluster_is_ended_is_not_and_nothing_is_left_behind(
+    elsewhere: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere.says("cluster", "up", "--architecture", "static", "--brokers", "2")
+    elsewhere.says("cluster", "kill", "2")
+    found = status(elsewhere)
+    folder = elsewhere.folder / FOLDER
+    os.kill(found["supervisor"], signal.SIGSTOP)  # so that it hears of both at once
+    with socket.socket(socket.AF_UNIX) as asking:
+        with monkeypatch.context() as inside:
+            inside.chdir(folder)  # an address may have 108 bytes
+            asking.connect(CONTROL)
+        asking.sendall(b'{"verb": "start", "name": "broker-2"}\n')
+        elsewhere.says("cluster", "down")
+        with asking.makefile() as answers:
+            assert "the cluster is being ended" in answers.readline()
+    wait_for_end([found["supervisor"], *(each["pid"] for each in found["processes"])])
+    assert {path.name for path in folder.iterdir()} == {".gitignore", "lock", "logs", "static-2"}
 
 
 @pytest.mark.java
