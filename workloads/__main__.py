@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "status": "what of a run is done, failed, invalid or left",
     "compare": "two runs, or a run and the 2017 paper, cell by cell",
     "doctor": "what this machine has, what is missing, how to mend it",
-    "cluster": "a cluster to play with: up, status, down",
+    "cluster": "a cluster to play with: up, status, down, and what befalls one process of it",
     "tables": "the information tables of a broker, as the paper prints them",
     "scale": "how the cost of coordination grows with brokers, topics and groups",
     "topic": "topics of any Kafka-compatible cluster: create, list, describe, delete",

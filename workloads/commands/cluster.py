@@ -138,14 +138,13 @@ def _show(state: ClusterState, *, as_json: bool) -> None:
 
 
 def _lines(state: ClusterState) -> list[str]:
-    width = max(len(process.name) for process in state.processes)
     return [
         f"architecture  {state.architecture}",
         f"bootstrap     {','.join(state.bootstrap)}",
         f"gRPC          {','.join(state.grpc)}",
         f"supervisor    process {state.supervisor}",
         *(
-            f"{process.name:{width}}      process {process.pid}{'' if process.command is None else f'; {process}'}"
+            f"{process.name:14}process {process.pid}{'' if process.command is None else f'; {process}'}"
             for process in state.processes
         ),
         f"data          {state.data}",
