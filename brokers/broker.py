@@ -159,7 +159,7 @@ async def _expire_groups(coordinator: Coordinator, groups: Groups, retention_ms:
         try:
             await coordinator.expire_groups(retention_ms, groups.all().keys())
         except (CoordinationError, JournalFailed) as error:
-            _LOG.warning("groups that nobody uses cannot be forgotten for now: %s", error)
+            _LOG.warning("broker: groups that nobody uses cannot be forgotten for now: %s", error)
 
 
 async def _sync_every(store: Store, interval_ms: int) -> None:
