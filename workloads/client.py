@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 
 
 class Inbox:
-    """The runner's words, read by a thread, so that some can come in the middle of a job."""
+    """What is said and heard in the middle of a job: the runner's words are read by a thread."""
 
     def __init__(self) -> None:
         self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._targets: Mapping[int, int] | None = None
         self._all_joined = False
+        self._started = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -65,9 +66,14 @@ class Inbox:
     def all_joined(self) -> bool:
         return self._all_joined
 
+    def started(self) -> None:
+        if not self._started:
+            self._started = True
+            say(started=True)
+
     def forget_signals(self) -> None:
         self._targets = None
-        self._all_joined = False
+        self._all_joined = self._started = False
 
 
 def say(**message: object) -> None:
@@ -100,7 +106,6 @@ def consume(job: ConsumeJob, inbox: Inbox) -> None:
         partitions = consumer.settle(inbox)
         say(ready={"seconds": monotonic() - before, "partitions": list(partitions)})
         inbox.next()
-        say(started=True)
         seen = consumer.run(inbox)
         say(done=summary_of_consumed(seen))
         if inbox.next()["keep"]:

@@ -143,7 +143,10 @@ class Deadline:
 
 
 class Signals(Protocol):
-    """What the runner may tell a client in the middle of a job."""
+    """What the runner may tell a client in the middle of a job, and what it waits to hear."""
+
+    def started(self) -> None:
+        """Tell the runner that the window of consumption has begun: producers of the same window may go."""
 
     def all_joined(self) -> bool:
         """Whether every consumer of the trial has joined."""

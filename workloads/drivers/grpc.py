@@ -278,6 +278,7 @@ class Consumer:
         self._runner.close()
 
     async def _run(self, signals: Signals) -> None:
+        signals.started()
         interval_ms = self._job.commit_interval_ms
         async with asyncio.TaskGroup() as committing:
             committer = None if interval_ms is None else committing.create_task(self._commit_every(interval_ms))

@@ -349,6 +349,7 @@ class Consumer:
             started_ns = self._committed_ns = monotonic_ns()
             cpu_s = process_time()
             self._kafka.assign([TopicPartition(self._job.topic, *place) for place in self._next.items()])
+            signals.started()
             try:
                 self._consume(signals, started_ns)
             except KafkaException as error:
