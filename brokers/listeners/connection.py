@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
 HALF_CLOSED_S_MAX: Final = 2.0
 _PRODUCE: Final = b"\0\0"
+# Where goes what a client sends while the last answers leave. It is read all the same: a socket that is closed with
+# something unread in it is reset, and the client loses what it has not read yet.
+_THROWN_AWAY: Final = memoryview(bytearray(16 * 1024))
 
 
 class Progress(Enum):
@@ -142,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.busy
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._incoming.writable()
+        return _THROWN_AWAY if self._closed else self._incoming.writable()
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._closed:
