@@ -98,6 +98,11 @@ class GroupCommit:
             if refused is not None:
                 raise refused
 
+    async def over(self) -> None:
+        """Return once no sync is under way, though nobody may wait for it any more."""
+        while self._running is not None:
+            await asyncio.wait([self._running])
+
     def _begin(self) -> "asyncio.Future[LogNotSynced | None]":
         flush = self._log.begin_flush()
         assert flush is not None, "something is not synced"

@@ -219,6 +219,23 @@ async def test_maintenance_that_waits_for_a_slow_sync_does_nothing_to_the_topic_
         assert (orders(store).start_offset, orders(store).end_offset) == (0, 5)
 
 
+@asynchronous
+async def test_a_log_is_closed_when_the_sync_under_way_is_over_though_nobody_waits_for_it(tmp_path: Path) -> None:
+    disk = SlowFiles(lambda call, _: call == "fdatasync")
+    store = Store(tmp_path, LogConfig(fsync=FsyncPolicy.ALWAYS), ME.id, files=disk)
+    await store.start(with_topics(TOPICS["orders"]))
+    write(orders(store), b"appended")
+    durable = orders(store).durable(1)
+    assert durable is not None
+    gone = asyncio.ensure_future(durable)
+    await asyncio.to_thread(disk.reached.acquire)
+    gone.cancel()
+    closing = asyncio.create_task(store.close())
+    assert not await asyncio.to_thread(disk.reached.acquire, timeout=0.2)
+    disk.let_go()
+    await closing
+
+
 # --- opening --------------------------------------------------------------------------------------------------------
 
 WIDE = Topic("wide", tuple(Partition((1,), 1, 0, (1,)) for _ in range(30)), life="1")
