@@ -352,3 +352,20 @@ async def test_a_start_that_cannot_open_a_log_says_why(tmp_path: Path) -> None:
     with pytest.raises(LogDiskFailed, match="clicks"):
         await store.start(FULL)
     await store.close()
+
+
+@asynchronous
+async def test_a_start_that_meets_what_nobody_thought_of_ends_with_it_and_takes_no_log_for_open(tmp_path: Path) -> None:
+    def opens_nothing(*_: object) -> None:
+        raise MemoryError("a bug")
+
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    store = Store(tmp_path, LogConfig(), ME.id)
+    store._openings._open_log = opens_nothing  # type: ignore[assignment]
+    with pytest.raises(LogDiskFailed, match="a bug"):
+        await store.start(FULL)
+    with pytest.raises(LogDiskFailed, match="a bug"):
+        await store.opened(ORDERS)
+    assert {str(context["exception"]) for context in reported} == {"a bug"}
+    await store.close()
