@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,23 @@ def test_a_failed_look_up_takes_no_answer_from_requests_that_are_appended_in_the
             coordinator.release(0)
             answers = [produced(await client.receive()) for _ in range(3)]
             assert answers == [(0, 0), (0, 1), (ErrorCode.LEADER_NOT_AVAILABLE, -1)]
+
+    run(work())
+
+
+def test_a_look_up_that_meets_what_nobody_thought_of_ends_the_connection(tmp_path: Path) -> None:
+    async def work() -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
+        async with listening(tmp_path, kind=HeldBack) as harness:
+            coordinator = harness.coordinator
+            assert isinstance(coordinator, HeldBack)
+            client = await harness.connect()
+            client.send(produce_request("one", batch(b"v")))
+            await until(lambda: coordinator.asked)
+            coordinator.asked[0][1].set_exception(ZeroDivisionError())
+            assert await client.ended()
+        assert reported == ["a look-up failed"]
 
     run(work())
 
