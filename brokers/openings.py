@@ -85,7 +85,7 @@ class Openings:
     def begin(self, at: TopicPartition, topic: Topic) -> None:
         former = self._refused.pop(at, None)
         self._known[at] = self._queue[at] = Opening(at, topic, None if former is None else former.error)
-        if len(self._workers) < AT_ONCE_MAX:
+        if sum(not worker.done() for worker in self._workers) < AT_ONCE_MAX:  # who has just ended looks no more
             worker = asyncio.get_running_loop().create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)

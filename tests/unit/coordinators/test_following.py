@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, Future
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 
 from brokers.log.config import FsyncPolicy, LogConfig
-from brokers.log.errors import LogDiskFailed
-from brokers.openings import AT_ONCE_MAX
+from brokers.log.errors import LogDiskFailed, LogError
+from brokers.log.log import Log
+from brokers.openings import AT_ONCE_MAX, Openings
 from brokers.store import HeldPartition, NotLeader, Store
 from brokers.wire.batch import RecordToSend, encode_batch, parse_header
 from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
@@ -369,3 +371,29 @@ async def test_a_start_that_meets_what_nobody_thought_of_ends_with_it_and_takes_
         await store.opened(ORDERS)
     assert {str(context["exception"]) for context in reported} == {"a bug"}
     await store.close()
+
+
+class AtOnce(Executor):
+    """Does what it is given before it answers, so that workers go step by step together."""
+
+    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*arguments, **named))
+        return done
+
+
+@asynchronous
+async def test_a_log_that_is_wanted_when_all_workers_have_just_ended_is_opened(tmp_path: Path) -> None:
+    opened: list[int] = []
+    errors: list[LogError] = []
+    log = Log.open(tmp_path, LogConfig(), now_ms=0)
+    openings = Openings(AtOnce(), lambda _: log, lambda opening, _: opened.append(opening.at.partition), errors.append)
+
+    for number in range(AT_ONCE_MAX):
+        openings.begin(TopicPartition("orders", number), TOPICS["orders"])
+    first = openings.get(TopicPartition("orders", 0))
+    assert first is not None
+    await first.over()  # as a client that makes a topic when it has heard of the one before
+    openings.begin(TopicPartition("orders", AT_ONCE_MAX), TOPICS["orders"])
+    await eventually(lambda: opened == list(range(AT_ONCE_MAX + 1)))
+    log.close()
