@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 from brokers.addresses import check_host
@@ -122,12 +122,14 @@ class BrokerProcess:
         """Raises the `CoordinationError` by which the broker ended itself, if it did."""
         for task in self._tasks:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        ended = await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         await self._closing.aclose()
         if self._loss is not None:
             raise self._loss
+        for bug in ended:  # it ended that task long ago; the logs are closed in order nevertheless
+            if isinstance(bug, Exception):
+                raise bug
 
 
 async def _follow(store: Store, coordinator: Coordinator) -> None:

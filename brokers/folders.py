@@ -90,10 +90,10 @@ class PartitionFolders:
             self._files.unlink(path)
             return
         for name in names:
-            if self._stopped:
-                return
-            self.remove(path / name)
-        self._files.remove_directory(path)
+            if not self._stopped:
+                self.remove(path / name)
+        if not self._stopped:
+            self._files.remove_directory(path)
 
     def stop(self) -> None:
         self._stopped = True

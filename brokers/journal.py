@@ -163,7 +163,7 @@ class FileJournal:
             self._close(folder)
             self._notices.count(journal_records_refused=1)
             raise JournalFailed(f"cannot rewrite {self._path.name}: {error}") from error
-        self.close()
+        self._close(self._handle)
         self._handle, self._size, self._torn = handle, len(content), False
         try:
             if folder is not None:
@@ -193,7 +193,9 @@ class FileJournal:
         return handle
 
     def close(self) -> None:
+        """Records are refused from now on: the handle's number may be another file's by then."""
         self._close(self._handle)
+        self._handle, self._over = None, self._over or f"{self._path.name} is closed"
 
     def _close(self, handle: int | None) -> None:
         if handle is not None:

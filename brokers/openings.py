@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from brokers.log.errors import LogError
+from brokers.log.errors import LogDiskFailed, LogError
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Openings:
     def begin(self, at: TopicPartition, topic: Topic) -> None:
         former = self._refused.pop(at, None)
         self._known[at] = self._queue[at] = Opening(at, topic, None if former is None else former.error)
-        if len(self._workers) < AT_ONCE_MAX:
+        if sum(not worker.done() for worker in self._workers) < AT_ONCE_MAX:  # who has just ended looks no more
             worker = asyncio.get_running_loop().create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
@@ -116,19 +116,24 @@ class Openings:
             self._urgent.pop(at, None)
             opening = self._queue.pop(at)
             self._in_threads.add(opening)
-            error: LogError | None = None
-            try:
-                log = await asyncio.get_running_loop().run_in_executor(self._threads, self._open_log, opening)
-                self._take(opening, log)
-            except LogError as refused:
-                error = refused
-                if self._known.get(at) is opening:
-                    self._refused[at] = opening
-                    if str(error) != str(opening.before):
-                        self._failed(error)
-            finally:
-                self._in_threads.discard(opening)
-                opening.end(error)
+            opened = asyncio.get_running_loop().run_in_executor(self._threads, self._open_log, opening)
+            await asyncio.wait([opened])
+            self._in_threads.discard(opening)
+            failed = opened.exception()
+            if failed is None:
+                try:
+                    self._take(opening, opened.result())
+                finally:
+                    opening.end()
+            else:
+                self._refuse(opening, _as_log_error(opening, failed))
+
+    def _refuse(self, opening: Opening, error: LogError) -> None:
+        if self._known.get(opening.at) is opening:
+            self._refused[opening.at] = opening
+            if str(error) != str(opening.before):
+                self._failed(error)
+        opening.end(error)
 
     def _take(self, opening: Opening, log: Log) -> None:
         if self._known.get(opening.at) is opening:
@@ -142,3 +147,11 @@ class Openings:
         for opening in self.all:
             self._drop(opening)
         await asyncio.gather(*self._workers)
+
+
+def _as_log_error(opening: Opening, failed: BaseException) -> LogError:
+    """What is no `LogError` is a bug, which the loop reports; nobody may take the log for open, or wait for it."""
+    if isinstance(failed, LogError):
+        return failed
+    asyncio.get_running_loop().call_exception_handler({"message": "opening a log failed", "exception": failed})
+    return LogDiskFailed(f"cannot open {opening.at.topic}-{opening.at.partition}: {failed!r}")

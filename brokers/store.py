@@ -122,6 +122,10 @@ class HeldPartition:
         """Bring everything to the disk, as `fsync: interval` does from time to time."""
         await self._commit.synced(self.log.end_offset)
 
+    async def settled(self) -> None:
+        """Return once the disk does nothing more for the partition; only then its log may be closed."""
+        await self._commit.over()
+
     @property
     def synced(self) -> bool:
         return self.log.synced_offset == self.log.end_offset
@@ -362,6 +366,7 @@ class Store:
     async def _close_logs(self) -> None:
         while self._held:
             _, held = self._held.popitem()
+            await held.settled()
             held.log.share(OpenSegments())
             await self._in_thread(held.log.close)
 

@@ -43,7 +43,7 @@ from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from coordinators.doubt import TICKS_IN_DOUBT, Doubt
-from coordinators.errors import CoordinationError, InvalidRequest, NotCoordinator, Unavailable
+from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed, NotCoordinator, Unavailable
 from coordinators.idleness import Idleness
 from coordinators.meter import Meter
 from coordinators.model import (
@@ -290,6 +290,8 @@ class Coordinator(ABC):
                     if hearing.cancelled():
                         raise Unavailable(f"broker {self.me.id} is stopping")
                     hearing.result()
+        except JournalFailed as error:  # what has to be noted before this broker is sure cannot be
+            raise Unavailable(str(error)) from error
         except TimeoutError:
             raise Unavailable(
                 f"broker {self.me.id} was away, and has not heard from the others within {HEARD_WITHIN_S:.0f} s"

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 HALF_CLOSED_S_MAX: Final = 2.0
 _PRODUCE: Final = b"\0\0"
+# What a client sends while its last answers leave. Were it left unread, the close would reset the connection.
+_THROWN_AWAY: Final = memoryview(bytearray(16 * 1024))
 
 
 class Progress(Enum):
@@ -142,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.busy
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._incoming.writable()
+        return _THROWN_AWAY if self._closed else self._incoming.writable()
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._closed:
@@ -398,7 +400,12 @@ class Connection(asyncio.BufferedProtocol):
                 return
             wanted = [TopicPartition(part.topic, part.partition) for part in waiting.fetch.parts]
         waiting.leaders = LookUp(self._service, wanted, self._connections.spawn)
-        waiting.leaders.answer.add_done_callback(lambda _: self._carry_on())
+        waiting.leaders.answer.add_done_callback(self._looked_up)
+
+    def _looked_up(self, done: asyncio.Task[Leaders]) -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            self._break("a look-up failed", error)
+        self._carry_on()
 
     def _carry_on(self) -> None:
         """Carry out what waits, as far as it goes."""

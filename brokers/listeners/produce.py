@@ -36,15 +36,17 @@ class Target:
     """A partition in the present run: what is to be appended to it, and then what came of it."""
 
     __slots__ = (
-        "at", "batches", "begun", "epoch", "error", "error_all", "held", "results", "start_offset", "together",
+        "at", "batches", "begun", "epoch", "error", "error_all", "failed", "held", "results", "start_offset",
+        "together",
     )  # fmt: skip
 
     def __init__(self, at: TopicPartition) -> None:
         self.at = at
         self.held: HeldPartition | None = None
         self.begun = False
-        self.error = ErrorCode.NONE
-        self.error_all = ErrorCode.NONE  # of requests that ask for all replicas in sync
+        self.error = ErrorCode.NONE  # why nothing more is taken
+        self.error_all = ErrorCode.NONE  # the same for requests that ask for all replicas in sync
+        self.failed = ErrorCode.NONE  # why what was taken is not appended
         self.epoch = -1
         self.start_offset = 0
         self.together: Together | None = None  # come before the others
@@ -55,14 +57,14 @@ class Target:
         """Append nothing of what was taken."""
         if self.together is not None:
             self.together.error = error
-        self.error = self.error or error
+        self.failed = error
 
     def outcome(self, place: int) -> Outcome:
         """What became of the batch at `place`; a negative one is an error that it met before."""
         if place < 0:
             return Outcome(-place)
-        if self.error:
-            return Outcome(self.error)
+        if self.failed:
+            return Outcome(self.failed)
         result = self.results[place]
         if isinstance(result, SequenceError):
             return Outcome(ErrorCode[result.kafka_error])
@@ -243,7 +245,7 @@ class Run:
             if leader is None:
                 return False
         if not target.begun:
-            target.begun = True
+            target.begun, target.failed = True, ErrorCode.NONE
             self._begun.append(target)
         target.held = service.store.partition(*target.at)
         if not isinstance(leader, Partition):
@@ -328,7 +330,7 @@ class Run:
                 target.results = held.append(target.batches, target.epoch)
                 stored_bytes += sum([len(batch) for batch, _ in target.batches])
             except LogError as error:
-                target.error = _storing_failed(error)
+                target.failed = _storing_failed(error)
         if not stored_bytes:
             return None
         target.start_offset = held.start_offset
@@ -350,7 +352,7 @@ class Run:
                 self._answer_irregular(what, answers)
                 continue
             target = what.target
-            if place >= 0 and not target.error:
+            if place >= 0 and not target.failed:
                 result = target.results[place]
                 if not isinstance(result, SequenceError):
                     answers.append(what.answer(correlation_id, result, target.start_offset))

@@ -59,7 +59,8 @@ class LogChangeUncertain(LogError):
 
 
 class LogNotSynced(LogError):
-    """The sync could not be begun, for lack of file handles or memory; what was appended may or may not survive.
+    """The sync could not be begun, for lack of file handles or memory, or not be noted, for lack of room; what was
+    appended may or may not survive.
 
     The next sync tries again.
     """

@@ -8,12 +8,11 @@ calls in any thread, `Log.end_flush` notes the outcome. `GroupCommit` strings th
 import asyncio
 from collections.abc import Iterable
 from concurrent.futures import Executor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from brokers.log.errors import LogDiskFailed, LogError, LogNotSynced, LogOffsetOutOfRange
+from brokers.log.errors import LogDiskFailed, LogNotSynced, LogOffsetOutOfRange, LogSyncFailed
 from brokers.log.files import Files
 from brokers.log.segment import OpenSegments, Segment
 from brokers.log.synced import SyncedRecord
@@ -82,31 +81,44 @@ class GroupCommit:
     def __init__(self, log: "Log", executor: Executor | None = None) -> None:
         self._log = log
         self._executor = executor
-        self._running: asyncio.Future[None] | None = None
+        self._running: asyncio.Future[LogNotSynced | None] | None = None
 
     async def synced(self, offset: int) -> None:
         """Return once everything before `offset` is on the disk.
 
-        LogSyncFailed when the disk failed; LogNotSynced when there were no handles for it; LogOffsetOutOfRange when the
-        log was cut meanwhile.
+        LogSyncFailed when the disk failed; LogNotSynced when there were no handles for it, or no room to note it;
+        LogOffsetOutOfRange when the log was cut meanwhile.
         """
         while self._log.synced_offset < offset:
             if offset > self._log.end_offset:
                 raise LogOffsetOutOfRange(offset, self._log.start_offset, self._log.end_offset)
             if self._running is None:
                 self._running = self._begin()
-            await asyncio.shield(self._running)
+            refused = await asyncio.shield(self._running)
+            if refused is not None:
+                raise refused
 
-    def _begin(self) -> "asyncio.Future[None]":
+    async def over(self) -> None:
+        """Return once no sync is under way, though nobody may wait for it any more."""
+        while self._running is not None:
+            await asyncio.wait([self._running])
+
+    def _begin(self) -> "asyncio.Future[LogNotSynced | None]":
         flush = self._log.begin_flush()
         assert flush is not None, "something is not synced"
         return asyncio.ensure_future(self._run(flush))
 
-    async def _run(self, flush: Flush) -> None:
-        """Over only when its outcome is noted: whoever found a sync that has ended would wait for it without end."""
+    async def _run(self, flush: Flush) -> LogNotSynced | None:
+        """Over only when its outcome is noted: whoever found a sync that has ended would wait for it without end. What
+        the log does not remember is the answer, for those who wait now."""
         try:
             await asyncio.get_running_loop().run_in_executor(self._executor, flush.run)
         finally:
             self._running = None
-        with suppress(LogError):  # the log remembers a failure and tells each waiter at its next attempt
+        try:
             self._log.end_flush(flush)
+        except LogNotSynced as refused:
+            return refused
+        except LogSyncFailed:
+            return None  # the log remembers it and tells each waiter at its next attempt
+        return None

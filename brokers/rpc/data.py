@@ -219,9 +219,9 @@ class DataService(DataServicer):
             held, known = await self._led(request, self._leader(request))
             tenure = self._coordinator.standing.tenure
             await _data_behind(held, request.offset, min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000)
-            if held.deleted:
-                raise UnknownTopic(f"topic {request.topic!r} was deleted")
             async with self._slices:
+                if self._store.partition(*at) is not held:  # which may be of the topic that came after it
+                    raise UnknownTopic(f"topic {request.topic!r} was deleted")
                 self._check_leads_still(at, known, tenure)
                 return await self._fetched(request, held)
         except REFUSALS as error:

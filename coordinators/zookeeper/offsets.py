@@ -201,9 +201,12 @@ class IntervalOffsets(WrittenOffsets):
         """Write what is new. What cannot be written now is written by a later flush. Raises nothing."""
         for key in [key for key in self._pending if not self._serves(key[0])]:
             del self._pending[key]  # its new broker has written newer ones, or will
-        await together(self._flush_row(*key, place) for key, place in list(self._pending.items()))
+        await together(self._flush_row(*key) for key in list(self._pending))
 
-    async def _flush_row(self, group: str, at: TopicPartition, place: Committed) -> None:
+    async def _flush_row(self, group: str, at: TopicPartition) -> None:
+        place = self._pending.get((group, at))
+        if place is None or not self._serves(group):
+            return  # something newer may have been written while this row's turn had not come
         try:
             await self._put(group, at, place)
         except UnknownTopic:  # deleted, with all of its rows

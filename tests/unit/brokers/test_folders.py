@@ -145,6 +145,26 @@ def test_a_removal_that_is_stopped_leaves_the_rest_to_the_next_start(tmp_path: P
     assert everything(tmp_path) == {}
 
 
+def test_a_removal_that_is_stopped_half_way_is_no_failure(tmp_path: Path) -> None:
+    fill(tmp_path, ORDERS)
+    disk = Dying(dies_at=-1)
+    of = folders(tmp_path, disk)
+    apart = of.set_apart(ORDERS)
+    assert apart is not None
+    unlink, removed = disk.unlink, count(1)
+
+    def of_the_last_folder(path: Path) -> None:
+        unlink(path)
+        if next(removed) == 3:
+            of.stop()
+
+    disk.unlink = of_the_last_folder  # type: ignore[assignment]
+    of.remove(apart)
+    assert len(everything(tmp_path)) == 1
+    folders(tmp_path).remove_deleted()
+    assert everything(tmp_path) == {}
+
+
 def test_what_is_no_present_topics_is_found(tmp_path: Path) -> None:
     of = folders(tmp_path)
     assert of.not_of({}) == []

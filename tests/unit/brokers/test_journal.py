@@ -427,3 +427,15 @@ def test_a_journal_that_cannot_be_opened_for_another_reason_is_no_empty_one(path
     files.fail("open_append", error=errno.EACCES)
     with pytest.raises(PermissionError):
         FileJournal(path, durable=False, files=files)
+
+
+def test_a_closed_journal_refuses_records_and_writes_into_no_other_file(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "topics.journal", durable=False)
+    journal.append(b"kept")
+    journal.close()
+    with (tmp_path / "other").open("wb"):
+        with pytest.raises(JournalFailed, match="closed"):
+            journal.append(b"late")
+        journal.close()
+    assert (tmp_path / "other").read_bytes() == b""
+    assert list(FileJournal(tmp_path / "topics.journal", durable=False).replay()) == [b"kept"]

@@ -1,8 +1,17 @@
 from __future__ import annotations
 
 from math import inf
+from pathlib import Path
 
+import pytest
+
+from brokers.journal import FileJournal
+from coordinators.config import CoordinatorSetup
 from coordinators.doubt import Doubt
+from coordinators.errors import JournalFailed, Unavailable
+from coordinators.model import Broker, TopicPartition
+from coordinators.static import StaticCoordinator
+from tests.contract.backend import asynchronous
 
 
 def sure(doubt: Doubt, now: float) -> bool:
@@ -63,3 +72,28 @@ def test_an_older_answer_takes_nothing_back() -> None:
     doubt = awake(Doubt(1.0), until=5.0)
     doubt.trust(1.0, doubt.naps)
     assert sure(doubt, 5.9)
+
+
+class FullDisk(StaticCoordinator):
+    """Has to note something before it knows what happened, and cannot."""
+
+    def begin(self) -> None:
+        self._doubt = Doubt(1.0)
+
+    async def _hear(self) -> None:
+        raise JournalFailed("the disk is full")
+
+
+@asynchronous
+async def test_who_cannot_be_sure_for_want_of_room_is_unavailable(tmp_path: Path) -> None:
+    me = Broker(1, "127.0.0.1", 9001, 9501)
+    journals = {name: FileJournal(tmp_path / name, durable=False) for name in ("topics", "offsets")}
+    coordinator = FullDisk(CoordinatorSetup(me, (me,), journals.__getitem__, {}))
+    await coordinator.start()
+    await coordinator.create_topic("t", 1, 1)
+    coordinator.begin()
+    with pytest.raises(Unavailable, match="the disk is full"):
+        await coordinator.find_leader(TopicPartition("t", 0))
+    await coordinator.stop()
+    for journal in journals.values():
+        journal.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, Future
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 
 from brokers.log.config import FsyncPolicy, LogConfig
-from brokers.log.errors import LogDiskFailed
-from brokers.openings import AT_ONCE_MAX
+from brokers.log.errors import LogDiskFailed, LogError
+from brokers.log.log import Log
+from brokers.openings import AT_ONCE_MAX, Openings
 from brokers.store import HeldPartition, NotLeader, Store
 from brokers.wire.batch import RecordToSend, encode_batch, parse_header
 from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
@@ -219,6 +221,23 @@ async def test_maintenance_that_waits_for_a_slow_sync_does_nothing_to_the_topic_
         assert (orders(store).start_offset, orders(store).end_offset) == (0, 5)
 
 
+@asynchronous
+async def test_a_log_is_closed_when_the_sync_under_way_is_over_though_nobody_waits_for_it(tmp_path: Path) -> None:
+    disk = SlowFiles(lambda call, _: call == "fdatasync")
+    store = Store(tmp_path, LogConfig(fsync=FsyncPolicy.ALWAYS), ME.id, files=disk)
+    await store.start(with_topics(TOPICS["orders"]))
+    write(orders(store), b"appended")
+    durable = orders(store).durable(1)
+    assert durable is not None
+    gone = asyncio.ensure_future(durable)
+    await asyncio.to_thread(disk.reached.acquire)
+    gone.cancel()
+    closing = asyncio.create_task(store.close())
+    assert not await asyncio.to_thread(disk.reached.acquire, timeout=0.2)
+    disk.let_go()
+    await closing
+
+
 # --- opening --------------------------------------------------------------------------------------------------------
 
 WIDE = Topic("wide", tuple(Partition((1,), 1, 0, (1,)) for _ in range(30)), life="1")
@@ -335,3 +354,46 @@ async def test_a_start_that_cannot_open_a_log_says_why(tmp_path: Path) -> None:
     with pytest.raises(LogDiskFailed, match="clicks"):
         await store.start(FULL)
     await store.close()
+
+
+@asynchronous
+async def test_a_start_that_meets_what_nobody_thought_of_ends_with_it_and_takes_no_log_for_open(tmp_path: Path) -> None:
+    def opens_nothing(*_: object) -> None:
+        raise MemoryError("a bug")
+
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    store = Store(tmp_path, LogConfig(), ME.id)
+    store._openings._open_log = opens_nothing  # type: ignore[assignment]
+    with pytest.raises(LogDiskFailed, match="a bug"):
+        await store.start(FULL)
+    with pytest.raises(LogDiskFailed, match="a bug"):
+        await store.opened(ORDERS)
+    assert {str(context["exception"]) for context in reported} == {"a bug"}
+    await store.close()
+
+
+class AtOnce(Executor):
+    """Does what it is given before it answers, so that workers go step by step together."""
+
+    def submit(self, fn: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*arguments, **named))
+        return done
+
+
+@asynchronous
+async def test_a_log_that_is_wanted_when_all_workers_have_just_ended_is_opened(tmp_path: Path) -> None:
+    opened: list[int] = []
+    errors: list[LogError] = []
+    log = Log.open(tmp_path, LogConfig(), now_ms=0)
+    openings = Openings(AtOnce(), lambda _: log, lambda opening, _: opened.append(opening.at.partition), errors.append)
+
+    for number in range(AT_ONCE_MAX):
+        openings.begin(TopicPartition("orders", number), TOPICS["orders"])
+    first = openings.get(TopicPartition("orders", 0))
+    assert first is not None
+    await first.over()  # as a client that makes a topic when it has heard of the one before
+    openings.begin(TopicPartition("orders", AT_ONCE_MAX), TOPICS["orders"])
+    await eventually(lambda: opened == list(range(AT_ONCE_MAX + 1)))
+    log.close()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from brokers.wire.errors import ErrorCode
 from coordinators.config import CoordinatorSetup
+from coordinators.errors import Unavailable
 from coordinators.model import TopicSettings
 from coordinators.static import StaticCoordinator
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced
-from tests.unit.listeners.harness import HeldBack, listening, run, until
+from tests.unit.listeners.harness import HeldBack, listening, run, turn, until
+
+MANY_TURNS = 100
 
 
 def test_a_look_up_that_waited_behind_another_request_is_made_again_where_the_leadership_may_have_passed(
@@ -61,6 +65,42 @@ def test_what_waited_until_the_lease_ended_is_neither_appended_nor_read(tmp_path
             assert fetched(await client.receive())[0] == ErrorCode.LEADER_NOT_AVAILABLE
             assert produced(await client.receive()) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
             assert held.end_offset == 0
+
+    run(work())
+
+
+def test_a_failed_look_up_takes_no_answer_from_requests_that_are_appended_in_the_same_turn(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with listening(tmp_path, kind=HeldBack) as harness:
+            coordinator = harness.coordinator
+            assert isinstance(coordinator, HeldBack)
+            client = await harness.connect()
+            client.send(*(produce_request("one", batch(b"v%d" % n)) for n in range(3)))
+            await until(lambda: len(coordinator.asked) == 3)
+            coordinator.release(1)
+            coordinator.asked[2][1].set_exception(Unavailable("the metadata is away"))
+            for _ in range(MANY_TURNS):
+                await turn()
+            coordinator.release(0)
+            answers = [produced(await client.receive()) for _ in range(3)]
+            assert answers == [(0, 0), (0, 1), (ErrorCode.LEADER_NOT_AVAILABLE, -1)]
+
+    run(work())
+
+
+def test_a_look_up_that_meets_what_nobody_thought_of_ends_the_connection(tmp_path: Path) -> None:
+    async def work() -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
+        async with listening(tmp_path, kind=HeldBack) as harness:
+            coordinator = harness.coordinator
+            assert isinstance(coordinator, HeldBack)
+            client = await harness.connect()
+            client.send(produce_request("one", batch(b"v")))
+            await until(lambda: coordinator.asked)
+            coordinator.asked[0][1].set_exception(ZeroDivisionError())
+            assert await client.ended()
+        assert reported == ["a look-up failed"]
 
     run(work())
 

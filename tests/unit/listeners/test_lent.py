@@ -126,6 +126,22 @@ def test_a_malformed_request_behind_it_does_not_cut_an_answer_off(tmp_path: Path
     run(work())
 
 
+def test_what_comes_behind_a_malformed_request_does_not_cut_an_answer_off(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with listening(tmp_path) as harness:
+            filled(harness)
+            client = await half_sent(harness)
+            client.send(b"\xff\xff\xff\xff")
+            await until(lambda: harness.metrics.refused)
+            client.send(metadata(7))
+            for _ in range(MANY_TURNS):
+                await turn()
+            assert values(fetched(await client.receive())[2]) == VALUES
+            assert await client.ended()
+
+    run(work())
+
+
 def test_a_disk_that_fails_half_way_ends_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with listening(tmp_path) as harness:

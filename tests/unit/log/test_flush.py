@@ -1,6 +1,7 @@
 """Syncing beside the event loop: who waits is told the truth, whatever the log does meanwhile."""
 
 import asyncio
+import errno
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from brokers.log import FsyncPolicy, GroupCommit, LogOffsetOutOfRange, LogSyncFailed
+from brokers.log import FsyncPolicy, GroupCommit, LogNotSynced, LogOffsetOutOfRange, LogSyncFailed
 from tests.unit.log.batches import SMALL, Written, abandon, everything, opened
 from tests.unit.log.faulty_files import FaultyFiles
 
@@ -102,6 +103,25 @@ def test_a_failed_sync_is_told_to_all_who_wait_and_to_all_who_come(tmp_path: Pat
 
     assert [type(result) for result in asyncio.run(scenario())] == [LogSyncFailed] * 4
     assert files.calls.count("fdatasync") == 1
+
+
+def test_a_sync_that_cannot_be_noted_is_told_to_who_waits_and_the_next_tries_again(tmp_path: Path) -> None:
+    files = GatedFiles()
+    written = Written(opened(tmp_path, DURABLE, files))
+    written.append(b"synced, and not noted")
+    commit = GroupCommit(written.log)
+
+    async def scenario() -> list[BaseException | None]:
+        files.fail("pwrite", error=errno.ENOSPC)
+        async with asyncio.timeout(10):
+            told = await asyncio.gather(*(commit.synced(1) for _ in range(3)), return_exceptions=True)
+        assert files.calls.count("fdatasync") == 1
+        files.heal()
+        await commit.synced(1)
+        return told
+
+    assert [type(result) for result in asyncio.run(scenario())] == [LogNotSynced] * 3
+    assert written.log.synced_offset == 1
 
 
 def test_a_waiter_that_goes_away_does_not_take_the_sync_with_it(tmp_path: Path) -> None:

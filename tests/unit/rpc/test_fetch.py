@@ -55,12 +55,16 @@ class Here:
         return found
 
 
+def view_of(life: str) -> ClusterView:
+    return ClusterView(1, {1: Here.me}, {"t": Topic("t", (PARTITION,), life=life)})
+
+
 class Stored:
     """One partition behind the service."""
 
     def __init__(self, folder: Path, message_bytes_max: int = MESSAGE_BYTES_MAX) -> None:
         self.store = Store(folder, LogConfig(), Here.me.id)
-        asyncio.run(self.store.start(ClusterView(1, {1: Here.me}, {"t": Topic("t", (PARTITION,), life="1")})))
+        asyncio.run(self.store.start(view_of("1")))
         self.metrics = Metrics()
         self.service = DataService(self.store, cast("Coordinator", Here()), self.metrics, message_bytes_max)
         self.message_bytes_max = message_bytes_max
@@ -227,3 +231,26 @@ def test_a_batch_that_nobody_means_well_with_is_refused_and_can_be_passed_over(
     assert words in answer.error.message
     assert f"the next batch begins at offset {header.records_count}" in answer.error.message
     assert [one.value for one in stored.fetch(header.records_count).records] == [b"behind"]
+
+
+def test_a_fetch_that_waited_for_its_turn_gets_nothing_of_a_topic_that_was_made_anew_meanwhile(tmp_path: Path) -> None:
+    views = [view_of(life) for life in ("1", "2")]
+
+    async def work() -> None:
+        store = Store(tmp_path, LogConfig(), Here.me.id, lambda: views[0])
+        await store.start(views[0])
+        held = store.partition("t", 0)
+        assert held is not None
+        batch = bytearray(encode_batch([RecordToSend(b"of the former life")]))
+        held.append([(batch, parse_header(batch))], 0)
+        service = DataService(store, cast("Coordinator", Here()), Metrics(), MESSAGE_BYTES_MAX)
+        async with service._slices:
+            fetch = asyncio.ensure_future(service.Fetch(pb.FetchRequest(topic="t"), CONTEXT))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            del views[0]
+        answer = await fetch
+        assert (answer.error.code, list(answer.records)) == (pb.UNKNOWN_TOPIC, [])
+        await store.close()
+
+    asyncio.run(work())
