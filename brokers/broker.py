@@ -6,10 +6,12 @@ import asyncio
 import logging
 import os
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from brokers.addresses import check_host
 from brokers.folder import locked, of_this_layout, owned
+from brokers.folders import lives_on_disk
 from brokers.journal import FileJournal
 from brokers.listeners.config import ListenerLimits
 from brokers.listeners.kafka import KafkaListener
@@ -72,7 +74,10 @@ class BrokerProcess:
         of_this_layout(config.data_dir)
         peers, asking = GrpcTransport(), GrpcAsking()
         self._closing.push_async_callback(peers.close)
-        setup = CoordinatorSetup(config.me, config.brokers, self._journal, config.coordinator_options, peers, asking)
+        lives = partial(lives_on_disk, config.data_dir)
+        setup = CoordinatorSetup(
+            config.me, config.brokers, self._journal, config.coordinator_options, peers, asking, lives
+        )
         coordinator = create(config.coordinator, setup)
         self._closing.push_async_callback(coordinator.stop)
         store = Store(config.data_dir, config.log, config.me.id, coordinator.view, notices=metrics.notices)

@@ -17,6 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from brokers.log.files import OS_FILES, Files, sync_directory
+from coordinators.errors import JournalFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 
 LOGS_FOLDER: Final = "logs"
 DELETED_FOLDER: Final = "deleted"
+
+
+def lives_on_disk(data_dir: Path, topic: str, files: Files = OS_FILES) -> list[str]:
+    """Of which lives of a topic's name a folder is there. Raises `JournalFailed` where the disk does not say."""
+    folder = data_dir / LOGS_FOLDER / topic
+    try:
+        return files.list_names(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise JournalFailed(f"cannot list {folder}: {error}") from error
 
 
 class PartitionFolders:

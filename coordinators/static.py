@@ -19,7 +19,7 @@ from coordinators.placement import group_home, place
 from coordinators.static_topics import Entry, StaticTopics
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Collection, Mapping
 
     from coordinators.config import CoordinatorSetup
     from coordinators.idleness import Stamps
@@ -34,6 +34,7 @@ class StaticCoordinator(Coordinator):
             raise InvalidRequest(f"coordinator static has no options, and {', '.join(setup.options)} was given")
         self._brokers = {broker.id: broker for broker in setup.brokers}
         self._journal = setup.journal
+        self._lives = setup.lives
         self._topics = StaticTopics(setup.me, self._brokers, self, setup.asking, self._count)
 
     async def start(self) -> None:
@@ -84,6 +85,9 @@ class StaticCoordinator(Coordinator):
 
     def entry(self, name: str) -> Entry | None:
         return self._latest.get(name)
+
+    def lives(self, name: str) -> Collection[str]:
+        return self._lives(name)
 
     def keep(self, entry: Entry) -> None:
         """Raises `NotEnoughBrokers`, `JournalFailed`."""

@@ -4,8 +4,9 @@ The broker with the lowest id carries out every change, one at a time for each n
 two changes of one topic never cross, and no broker need be elected. A change begins with a look at every broker: where
 one does not answer, or lists other brokers in its config, nothing is changed. What fails behind that is undone.
 
-A topic's life is one more than any that a broker remembers of the name, so all brokers agree on it. A broker keeps the
-life of a deleted topic and takes no topic of that life again: a request that arrives late cannot bring it back.
+A topic's life is the first after those that brokers remember of the name of which nothing lies on a broker's disk, so
+all brokers agree on it. A broker keeps the life of a deleted topic and takes no topic of that life again: a request
+that arrives late cannot bring it back.
 
 Where the undoing failed too, or the first broker died, some brokers have the topic and others do not. The next change
 of the name finds that out: a creation completes a topic that nobody has deleted, and clears away one that somebody has.
@@ -16,7 +17,8 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from coordinators import errors
 from coordinators.compact_json import encoded
@@ -105,6 +107,16 @@ class Shelf(Protocol):
     def keep(self, entry: Entry) -> None:
         """Put an entry in the place of the name's last one. Raises `JournalFailed`."""
 
+    def lives(self, name: str) -> Collection[str]:
+        """Those of which something lies on this broker's disk."""
+
+
+class Seen(NamedTuple):
+    """What one broker has of a name."""
+
+    entry: Entry | None
+    lives: frozenset[int]
+
 
 class StaticTopics:
     """Changes of the topics of all brokers, begun here or asked for by others."""
@@ -164,7 +176,8 @@ class StaticTopics:
 
     async def _create(self, wanted: Entry) -> Entry:
         async with self._turns.at(wanted.name):
-            found = await self._look("create_topic", wanted.name, self._brokers)
+            seen = await self._look("create_topic", wanted.name, self._brokers)
+            found = {broker: one.entry for broker, one in seen.items()}
             live = {broker: entry for broker, entry in found.items() if entry is not None and entry.live}
             last = max((entry.life for entry in found.values() if entry is not None), default=0)
             gone = max((entry.life for entry in found.values() if entry is not None and not entry.live), default=0)
@@ -173,7 +186,9 @@ class StaticTopics:
                 live = {}
             if live and not self._is_the_beginning_of(wanted, live):
                 raise TopicExists(f"topic {wanted.name!r} exists{self._where(live)}")
-            life = max(entry.life for entry in live.values()) if live else last + 1
+            taken = frozenset[int]().union(*(one.lives for one in seen.values()))
+            fresh = next(number for number in count(last + 1) if number not in taken)
+            life = max(entry.life for entry in live.values()) if live else fresh
             made = replace(wanted, life=life)
             await self._hold(made, [broker for broker in self._brokers if broker not in live])
             return made
@@ -207,8 +222,8 @@ class StaticTopics:
 
     async def _delete(self, name: str) -> None:
         async with self._turns.at(name):
-            found = await self._look("delete_topic", name, self._brokers)
-            live = {broker: entry for broker, entry in found.items() if entry is not None and entry.live}
+            seen = await self._look("delete_topic", name, self._brokers)
+            live = {broker: one.entry for broker, one in seen.items() if one.entry is not None and one.entry.live}
             if not live:
                 raise UnknownTopic(f"topic {name!r} is not known here")
             await self._drop_everywhere(live)
@@ -226,10 +241,10 @@ class StaticTopics:
 
     # --- questions ----------------------------------------------------------------------------------------
 
-    async def _look(self, verb: str, name: str, brokers: Collection[int]) -> dict[int, Entry | None]:
+    async def _look(self, verb: str, name: str, brokers: Collection[int]) -> dict[int, Seen]:
         """What brokers keep under a name. Raises `Unavailable` where one does not say; nothing is changed by it."""
 
-        async def looked(broker: int) -> Entry | None:
+        async def looked(broker: int) -> Seen:
             try:
                 answer = await self._asked(verb, broker, {"do": "look", "name": name}, LOOK_WITHIN_S)
             except (OutcomeUnknown, Unavailable) as error:
@@ -239,7 +254,8 @@ class StaticTopics:
                     f"topic {name!r} stays as it is: {_said([broker])} lists brokers {answer['brokers']} in its "
                     f"config, and broker {self._me.id} {self._placed_on}"
                 )
-            return None if answer["entry"] is None else Entry.of(answer["entry"])
+            entry = None if answer["entry"] is None else Entry.of(answer["entry"])
+            return Seen(entry, frozenset(answer["lives"]))
 
         return dict(zip(brokers, await _all(looked(broker) for broker in brokers), strict=True))
 
@@ -283,8 +299,11 @@ class StaticTopics:
     async def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         what = question["do"]
         if what == "look":
+            if (fault := topic_name_fault(question["name"])) is not None:
+                raise ValueError(fault)
             kept = self._shelf.entry(question["name"])
-            return {"brokers": self._placed_on, "entry": None if kept is None else kept.as_data()}
+            lives = [int(life) for life in self._shelf.lives(question["name"]) if life.isdecimal()]
+            return {"brokers": self._placed_on, "entry": None if kept is None else kept.as_data(), "lives": lives}
         if what == "keep":
             self._keep(Entry.of(question))
             return {}

@@ -184,8 +184,9 @@ class DsbsCoordinator(Coordinator):
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
     ) -> Creation:
+        taken = frozenset(self._setup.lives(name))
         finished = await self._finished(
-            lambda token: CreateTopic(token, name, partitions, replication_factor, settings)
+            lambda token: CreateTopic(token, name, partitions, replication_factor, settings, taken)
         )
         row = topics.live_topic(self._running.table, name)
         if not _is_as_asked(row, partitions, replication_factor, settings):

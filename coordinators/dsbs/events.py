@@ -29,13 +29,15 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
-    """Answered by `Finished` with this token. The step raises what `Coordinator.create_topic` does."""
+    """Answered by `Finished` with this token. The step raises what `Coordinator.create_topic` does. The topic's life is
+    none of those that are `taken`."""
 
     token: int
     name: str
     partitions: int
     replication_factor: int
     settings: TopicSettings
+    taken: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

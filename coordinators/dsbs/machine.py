@@ -144,9 +144,9 @@ class Machine:
         match event:
             case Commit(group, offsets, _, at_ms):
                 return self.offsets.placed(group, offsets, at_ms)
-            case CreateTopic(_, name, partitions, replication_factor, settings):
+            case CreateTopic(_, name, partitions, replication_factor, settings, taken):
                 self._requests.check_room()
-                return [topics.creation(table, me, name, partitions, replication_factor, settings)]
+                return [topics.creation(table, me, name, partitions, replication_factor, settings, taken)]
             case DeleteTopic(_, name):
                 self._requests.check_room()
                 return [topics.deletion(table, me, name)]

@@ -9,6 +9,7 @@ of n leads at epochs e with e mod n = i only. Followers and logs can then tell a
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from coordinators import leadership
@@ -66,21 +67,32 @@ def topic_seen(table: Table, name: str) -> Topic | None:
     if row is None or row.deleted:
         return None
     partitions = tuple(seen(table, row, number) for number in range(len(row.replicas)))
-    return Topic(name, partitions, row.settings, life=f"{row.generation}.{row.creator}")
+    return Topic(name, partitions, row.settings, life=_life(row.generation, row.creator))
 
 
 # --- rows that change something ---------------------------------------------------------------------------
 
 
+def _life(generation: int, creator: int) -> str:
+    return f"{generation}.{creator}"
+
+
 def creation(
-    table: Table, me: int, name: str, partitions: int, replication_factor: int, settings: TopicSettings
+    table: Table,
+    me: int,
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    settings: TopicSettings,
+    taken: Collection[str] = (),
 ) -> TopicRow:
-    """Raises `TopicExists`, `NotEnoughBrokers`, `InvalidRequest`."""
+    """A row of none of the lives that are `taken`. Raises `TopicExists`, `NotEnoughBrokers`, `InvalidRequest`."""
     held = table.topics.get(name)
     if held is not None and not held.deleted:
         raise TopicExists(f"topic {name!r} exists")
     placed = place(name, partitions, replication_factor, live_brokers(table))
-    generation = 1 if held is None else held.generation + 1
+    first = 1 if held is None else held.generation + 1
+    generation = next(number for number in count(first) if _life(number, me) not in taken)
     row = TopicRow(name, generation, me, tuple(partition.replicas for partition in placed), settings)
     if (fault := row.fault() or table.room_for(row)) is not None:
         raise InvalidRequest(f"topic {name!r}: {fault}")

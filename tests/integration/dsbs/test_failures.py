@@ -125,3 +125,19 @@ def test_a_broker_whose_tables_cannot_be_written_serves_on_and_takes_changes_whe
 
 def created(member: Member, number: int) -> pb.ErrorCode.ValueType:
     return member.create(f"more-{number}", partitions=1, replicas=1).error.code
+
+
+def test_a_topic_that_is_made_again_after_its_journals_are_gone_begins_empty(tmp_path: Path) -> None:
+    with brokers(tmp_path, 1) as cluster:
+        cluster.members[1].create("orders", partitions=1, replicas=1)
+        cluster.produce("orders", 0, [b"old"])
+        only = cluster.lose(1)
+        journals = only.data / "journals"
+        journals.rename(only.data / "journals-of-before")
+        cluster.start(only)
+        assert only.topic("orders") is None
+        only.create("orders", partitions=1, replicas=1)
+        assert cluster.produce("orders", 0, [b"new"]) == 0
+        assert cluster.values("orders", 0) == [b"new"]
+        lives = sorted(folder.name for folder in (only.data / "logs" / "orders").iterdir())
+        assert lives == ["1.1", "2.1"], "the former one's messages are there"

@@ -86,6 +86,7 @@ def test_after_kill_9_a_flipped_bit_costs_the_batch_that_it_hit_and_is_told(brok
 
 
 def test_a_topic_that_goes_with_a_damaged_last_record_of_the_journal_is_told(broker: RunningBroker) -> None:
+    assert produce(broker.data_stub(), b"old").error.code == pb.OK
     broker.end(signal.SIGKILL)
     journal = broker.data / "journals" / "topics.journal"
     content = bytearray(journal.read_bytes())
@@ -102,6 +103,10 @@ def test_a_topic_that_goes_with_a_damaged_last_record_of_the_journal_is_told(bro
     assert list((topic / "0").glob("*.log"))
     assert (journal.parent / aside).read_bytes() == content
     assert storage(broker) == {"journal_cut_bytes": len(content)}
+    request = pb.CreateTopicRequest(name="t", partitions=1, replication_factor=1)
+    assert broker.admin_stub().CreateTopic(request).error.code == pb.OK
+    assert produce(broker.data_stub(), b"new").base_offset == 0, "what is made again begins empty"
+    assert [record.value for record in fetch(broker, 0).records] == [b"new"]
 
 
 def limit_open_files(broker: RunningBroker, limit: int | None) -> None:
