@@ -21,6 +21,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from socket import gaierror
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -221,6 +222,8 @@ def _session(conf: SparkConf, gateway: Any, master: str, log: Path) -> SparkSess
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Py4JError as error:
         raise EngineError(f"Spark did not start on {master}: {cause(log.read_text(errors='replace'))}") from error
+    except gaierror as error:  # of a session on a cluster: see `_sockets_in`
+        raise EngineError(f"Spark did not start on {master}: this machine cannot resolve localhost: {error}") from error
 
 
 def _end(jvm: subprocess.Popen[bytes], within_s: float) -> None:

@@ -194,8 +194,12 @@ class IntervalOffsets(WrittenOffsets):
             self._pending[group, at] = place
 
     async def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
+        waited = self._waiting(group)  # what a flush writes meanwhile may be newer than what is read
         written = dict(await super().committed(group))
-        return written | {at: place for (owner, at), place in self._pending.items() if owner == group}
+        return written | waited | self._waiting(group)
+
+    def _waiting(self, group: str) -> dict[TopicPartition, Committed]:
+        return {at: place for (owner, at), place in self._pending.items() if owner == group}
 
     async def flush(self) -> None:
         """Write what is new. What cannot be written now is written by a later flush. Raises nothing."""

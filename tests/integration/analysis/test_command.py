@@ -147,6 +147,15 @@ def test_a_master_that_does_not_serve_is_one_line_with_the_cause_and_a_log_that_
     assert outputs(folder).keys() == {"spark.log"}
 
 
+def test_a_cluster_for_a_machine_that_does_not_know_itself_is_one_line_with_the_cause(folder: Path) -> None:
+    ended = subprocess.run(
+        [*nameless(), *command(folder, "--master", "spark://127.0.0.1:9", warnings="ignore")],
+        capture_output=True, text=True, env=with_java() | ON_LOOPBACK, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert "Spark did not start on spark://127.0.0.1:9: this machine cannot resolve localhost: " in ended.stderr
+
+
 def test_help_does_not_load_anything_heavy() -> None:
     heavy = ("pyspark", "matplotlib", "pyarrow")
     probe = f"import sys, analysis.__main__; print([name for name in {heavy} if name in sys.modules])"

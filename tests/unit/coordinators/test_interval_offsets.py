@@ -1,4 +1,4 @@
-"""Offsets that are written to ZooKeeper at an interval: a flush that takes long writes nothing that is over by then."""
+"""Offsets that are written to ZooKeeper at an interval: what a flush or a read that takes long makes of newer ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper.offsets import IntervalOffsets
 from coordinators.zookeeper.pipeline import IN_FLIGHT_MAX
-from coordinators.zookeeper.requests import Operation, Write
+from coordinators.zookeeper.requests import Node, Operation, Write
 from coordinators.zookeeper.session import Session
 from coordinators.zookeeper.znodes import Tree, encode_committed
 from tests.contract.backend import asynchronous, eventually
@@ -28,6 +28,9 @@ class Slow:
         self.under_way = 0
         self.answers = asyncio.Event()
         self.answers.set()
+        self.reading = 0
+        self.reads = asyncio.Event()
+        self.reads.set()
 
     async def commit(self, kind: str, *operations: Operation) -> None:
         for operation in operations:
@@ -36,6 +39,16 @@ class Slow:
         self.under_way += 1
         await self.answers.wait()
         self.under_way -= 1
+
+    async def children(self, kind: str, path: str) -> list[str]:
+        below = {row.removeprefix(f"{path}/") for row in self.rows if row.startswith(f"{path}/")}
+        return sorted({name.partition("/")[0] for name in below})
+
+    async def get(self, kind: str, path: str) -> Node:
+        data = self.rows[path]
+        self.reading += 1
+        await self.reads.wait()
+        return Node(data, 0, 0, 0, 0)
 
 
 class Kept:
@@ -86,3 +99,17 @@ async def test_a_flush_that_takes_long_puts_nothing_old_over_what_was_written_me
     kept.zookeeper.answers.set()
     await asyncio.gather(flush, commit)
     assert kept.written(LAST) == newer
+
+
+@asynchronous
+async def test_a_read_that_takes_long_misses_nothing_that_a_flush_writes_meanwhile() -> None:
+    kept = Kept()
+    for offset in (1, 2):
+        await kept.commit(LAST, offset)
+    kept.zookeeper.reads.clear()
+    read = asyncio.create_task(kept.offsets.committed("group"))
+    await eventually(lambda: kept.zookeeper.reading == 1)
+    await kept.offsets.flush()
+    assert kept.written(LAST) == encode_committed(Committed(2))
+    kept.zookeeper.reads.set()
+    assert await read == {LAST: Committed(2)}
