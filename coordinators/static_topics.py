@@ -299,10 +299,10 @@ class StaticTopics:
     async def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         what = question["do"]
         if what == "look":
-            if (fault := topic_name_fault(question["name"])) is not None:
-                raise ValueError(fault)
-            kept = self._shelf.entry(question["name"])
-            lives = [int(life) for life in self._shelf.lives(question["name"]) if life.isdecimal()]
+            name = question["name"]
+            kept = self._shelf.entry(name)
+            found = self._shelf.lives(name) if topic_name_fault(name) is None else ()
+            lives = [int(life) for life in found if life.isdecimal()]
             return {"brokers": self._placed_on, "entry": None if kept is None else kept.as_data(), "lives": lives}
         if what == "keep":
             self._keep(Entry.of(question))
