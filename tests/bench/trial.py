@@ -129,6 +129,8 @@ class Trial:
         cpu_s = self._target.cpu_s()
         for client in running:
             await client.tell(go=True)
+            if client is self._who.consumer:
+                await client.hear("started")
         done = [await running[-1].hear("done")]
         if mode == "both":
             await self._who.consumer.tell(targets=await self._target.end_offsets(self._topic))
