@@ -6,15 +6,12 @@ was there. One analysis at a time works on a folder.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import json
 import os
 import shutil
-import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
 
 WORK = ".analysis"
 LOG = "spark.log"  # there only after Spark has failed
-_PR_SET_PDEATHSIG = 1
 REPORT, TABLES, FIGURES, SUMMARY = "report.html", "tables", "figures", "summary.txt"
 
 
@@ -105,21 +101,8 @@ def manifest(place: Place, spark: SparkSession | None = None) -> dict[str, Any] 
 
 
 def draw(found: Findings) -> list[Drawn]:
-    """The paper's figures, which are about half of the work, in a process beside this one."""
-    with get_context("fork").Pool(1, initializer=_end_with_the_owner) as beside:
-        of_the_paper = beside.apply_async(_drawn, (found, paper_figures))
-        others = _drawn(found, why_figures, more_figures, wide_figures)
-        return [*of_the_paper.get(), *others]
-
-
-def _drawn(found: Findings, *groups: Callable[[Findings], Iterable[Drawn]]) -> list[Drawn]:
-    return [figure for figures in groups for figure in figures(found)]
-
-
-def _end_with_the_owner() -> None:
-    """Whatever ends it; Ctrl-C, which reaches both, is the owner's to answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Every figure that these records have data for, the paper's first."""
+    return [figure for figures in (paper_figures, why_figures, more_figures, wide_figures) for figure in figures(found)]
 
 
 def publish(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,11 @@ def test_failure_half_way_leaves_the_old_results(
     with pytest.raises(ZeroDivisionError), publish.work_folder(tmp_path) as work:
         publish.publish(tmp_path, work, found, [], None)
     assert files(tmp_path) == before
+
+
+@pytest.mark.java
+def test_drawing_forks_nothing_that_could_inherit_a_held_lock(found: Findings) -> None:
+    forks: list[None] = []
+    os.register_at_fork(before=lambda: forks.append(None))
+    assert publish.draw(found)
+    assert forks == []
