@@ -44,8 +44,8 @@ def _analyse(options: argparse.Namespace) -> None:
     # Nothing is known of how much lies elsewhere, so it is taken to be much.
     input_bytes = check(place) if isinstance(place, Path) else sys.maxsize
     from analysis import pipeline, publish
+    from analysis.report.summary import as_text
     from analysis.session import spark_session
-    from analysis.summary import as_text
 
     about = publish.manifest(place) if isinstance(place, Path) else None
     out = publish.out_folder(place, options.out)

@@ -20,7 +20,7 @@ from analysis.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from analysis.between import Compared
+    from analysis.two_runs import Compared
 
 _PAPER_DIFFERS = (
     "the paper's machines, versions and data plane are not known, and not these",
@@ -73,7 +73,7 @@ def _compare(options: argparse.Namespace) -> None:
 def names(folders: Sequence[Path], paper: bool) -> tuple[str, str]:
     """What the runs are called: by their folders, told apart where those are called the same."""
     if paper:
-        from analysis.between import PAPER
+        from analysis.two_runs import PAPER
 
         return PAPER, folders[0].resolve().name
     first, second = (folder.resolve().name for folder in folders)
@@ -82,7 +82,8 @@ def names(folders: Sequence[Path], paper: bool) -> tuple[str, str]:
 
 def found(spark: SparkSession, folders: Sequence[Path], called: tuple[str, str], paper: bool) -> Compared:
     """Compare what lies in the folders. Raises InputError where the two have nothing in common."""
-    from analysis import between, pipeline, publish, statistics
+    from analysis import pipeline, publish, two_runs
+    from analysis.measures import statistics
 
     with pipeline.spark_errors():
         first, second = _values(spark, folders, paper)
@@ -91,20 +92,21 @@ def found(spark: SparkSession, folders: Sequence[Path], called: tuple[str, str],
             raise InputError(f"{called[0]} and {called[1]} have no cell and architecture in common")
         ratios = pipeline.rows_of(statistics.ratios_between(first, second))
     manifests = [publish.manifest(folder) for folder in folders]
-    warnings = _PAPER_DIFFERS if paper else between.warnings(called, (manifests[0], manifests[1]))
-    return between.compared(called, warnings, rates, ratios)
+    warnings = _PAPER_DIFFERS if paper else two_runs.warnings(called, (manifests[0], manifests[1]))
+    return two_runs.compared(called, warnings, rates, ratios)
 
 
 def _values(spark: SparkSession, folders: Sequence[Path], paper: bool) -> tuple[DataFrame, DataFrame]:
-    from analysis import paper as published
-    from analysis import pipeline, statistics
+    from analysis import pipeline
+    from analysis.measures import paper as published
+    from analysis.measures import statistics
 
-    second = pipeline.rates(spark, folders[-1])
+    second = pipeline.every_rate(spark, folders[-1])
     if paper:
         first = published.tries(published.published(spark)).where("metric = 'rps'")
         second = published.beside(second, first)
     else:
-        first = pipeline.rates(spark, folders[0])
+        first = pipeline.every_rate(spark, folders[0])
     second = second.cache()
     return statistics.ranked_as(first, second).cache(), second
 

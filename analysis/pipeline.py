@@ -7,9 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from analysis import costs, latency, load, paper, statistics, trials
+from analysis import load
 from analysis.errors import EngineError, cause
 from analysis.findings import Findings, Found, cell_of, in_order, middle_cell
+from analysis.measures import costs, latency, paper, rates, statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,10 +38,10 @@ def findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
         return _findings(spark, place, say)
 
 
-def rates(spark: SparkSession, place: load.Place) -> DataFrame:
+def every_rate(spark: SparkSession, place: load.Place) -> DataFrame:
     """Every rate of a run that counts, in messages/s."""
     records = load.load(spark, place)
-    return trials.measured(trials.rates(records.trials, records.requests), "rps")
+    return rates.measured(rates.rates(records.trials, records.requests), "rps")
 
 
 def _findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
@@ -49,8 +50,8 @@ def _findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
         say("reading the records")
         records = load.load(spark, place)
         say("rates from requests")
-        rated = trials.rates(records.trials, records.requests).cache()
-        values = trials.measured(rated, "rps", "kbps").cache()
+        rated = rates.rates(records.trials, records.requests).cache()
+        values = rates.measured(rated, "rps", "kbps").cache()
         numbers = paper.published(spark).cache()
         by_trial = asked(lambda: rows_of(rated))
         histograms = latency.histograms(records.requests, records.latency)

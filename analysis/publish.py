@@ -15,15 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis import between, load, report, summary, writing
-from analysis.charts import Drawn, paper_figures
+from analysis import load, two_runs
+from analysis.charts.comparison import more_figures
+from analysis.charts.paper_figures import Drawn, paper_figures
+from analysis.charts.request_time import why_figures
+from analysis.charts.surfaces import wide_figures
 from analysis.errors import InputError
 from analysis.findings import Findings
 from analysis.load import Place
-from analysis.more_charts import more_figures
-from analysis.tables import every_table, without_empty_axes
-from analysis.why_charts import why_figures
-from analysis.wide_charts import wide_figures
+from analysis.report import formats, page, summary
+from analysis.report.tables import every_table, without_empty_axes
 from workloads import results
 
 if TYPE_CHECKING:
@@ -115,33 +116,33 @@ def publish(
     _write_tables(fresh / TABLES, tables)
     _write_figures(fresh / FIGURES, figures)
     (fresh / SUMMARY).write_text(summary.as_text(answer) + "\n")
-    (fresh / REPORT).write_text(report.page(found, answer, tables, figures, about))
+    (fresh / REPORT).write_text(page.page(found, answer, tables, figures, about))
     for part in (TABLES, FIGURES, SUMMARY, REPORT):
         _replace(fresh / part, folder / part, work / "old")
     return answer
 
 
-def publish_comparison(folder: Path, compared: between.Compared) -> str:
+def publish_comparison(folder: Path, compared: two_runs.Compared) -> str:
     """Write the tables of two runs compared; return what a terminal shows."""
-    tables = [table for table in (between.rates(compared), between.ratios(compared)) if table.rows]
+    tables = [table for table in (two_runs.rates(compared), two_runs.ratios(compared)) if table.rows]
     tables = [without_empty_axes(table) for table in tables]
-    said = between.sentences(compared)
+    said = two_runs.sentences(compared)
     warned = [f"Warning: {warning}." for warning in compared.warnings]
     for table in tables:
-        results.write_atomically(folder / f"{table.name}.csv", writing.to_csv(table).encode())
+        results.write_atomically(folder / f"{table.name}.csv", formats.to_csv(table).encode())
         text = "\n".join(
-            [*(f"{line}\n" for line in warned), writing.to_markdown(table), *(f"{line}\n" for line in said)]
+            [*(f"{line}\n" for line in warned), formats.to_markdown(table), *(f"{line}\n" for line in said)]
         )
         results.write_atomically(folder / f"{table.name}.md", text.encode())
-    return "\n".join([*(writing.to_markdown(table) for table in tables), *said])
+    return "\n".join([*(formats.to_markdown(table) for table in tables), *said])
 
 
-def _write_tables(folder: Path, tables: Sequence[writing.Table]) -> None:
+def _write_tables(folder: Path, tables: Sequence[formats.Table]) -> None:
     folder.mkdir(parents=True)
     for table in tables:
-        (folder / f"{table.name}.csv").write_text(writing.to_csv(table))
-        (folder / f"{table.name}.md").write_text(writing.to_markdown(table))
-        (folder / f"{table.name}.tex").write_text(writing.to_latex(table))
+        (folder / f"{table.name}.csv").write_text(formats.to_csv(table))
+        (folder / f"{table.name}.md").write_text(formats.to_markdown(table))
+        (folder / f"{table.name}.tex").write_text(formats.to_latex(table))
 
 
 def _write_figures(folder: Path, figures: Sequence[Drawn]) -> None:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from brokers.addresses import check_host
 from brokers.folder import locked, of_this_layout, owned
-from brokers.folders import lives_on_disk
 from brokers.journal import FileJournal
 from brokers.listeners.config import ListenerLimits
 from brokers.listeners.kafka import KafkaListener
 from brokers.log.config import FsyncPolicy
 from brokers.metrics import Metrics
+from brokers.replication.partition_folders import lives_on_disk
+from brokers.replication.store import Store
 from brokers.rpc.admin import AdminService
 from brokers.rpc.data import DataService
 from brokers.rpc.peer import GrpcAsking, GrpcTransport, PeerService
 from brokers.rpc.server import RpcServer
 from brokers.rpc.tables import TablesService
-from brokers.store import Store
 from brokers.topics import TopicAdmin
 from brokers.wire.framing import FrameLimits
 from coordinators.config import CoordinatorSetup

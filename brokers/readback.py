@@ -20,7 +20,7 @@ import numpy as np
 from crc32c import crc32c
 
 from brokers.wire.batch import CRC_BEGIN, HEADER_BYTES, BatchError, decode_records, parse_header
-from brokers.wire.varint import read_signed
+from brokers.wire.primitives import read_signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from brokers.log.errors import LogDiskFailed
 from coordinators.errors import InvalidRequest, JournalFailed
 
 if TYPE_CHECKING:
-    from brokers.store import Store
+    from brokers.replication.store import Store
     from coordinators.api import Coordinator
     from coordinators.model import Creation, TopicSettings
 

@@ -42,8 +42,8 @@ from math import inf
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from coordinators.doubt import TICKS_IN_DOUBT, Doubt
 from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed, NotCoordinator, Unavailable
+from coordinators.freshness import TICKS_IN_DOUBT, Doubt
 from coordinators.idleness import Idleness
 from coordinators.meter import Meter
 from coordinators.model import (
@@ -104,8 +104,8 @@ class Coordinator(ABC):
 
     A back end overrides what is abstract, publishes what it knows through `self._views.publish`, and overrides
     `lease_ends` where its leadership ends by itself. `clock` is monotonic, in seconds. One that answers from memory
-    what others may change has a `doubt_s` (`doubt.py`): it calls `_begin_doubting` in `start` and `_end_doubting` in
-    `stop`, and overrides `_hear` and `_awake`.
+    what others may change has a `doubt_s` (`freshness.py`): it calls `_begin_doubting` in `start` and `_end_doubting`
+    in `stop`, and overrides `_hear` and `_awake`.
     """
 
     def __init__(self, me: Broker, *, clock: Callable[[], float] = monotonic, doubt_s: float = inf) -> None:

@@ -10,8 +10,8 @@ from coordinators.api import Journal
 from coordinators.model import Broker
 
 if TYPE_CHECKING:
-    from coordinators.asking import Asking
     from coordinators.dsbs.transport import Transport
+    from coordinators.transport import Asking
 
 
 def no_lives(_: str) -> Collection[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BACK_ENDS: Final = {
     "dsbs": "coordinators.dsbs.coordinator:DsbsCoordinator",
-    "static": "coordinators.static:StaticCoordinator",
+    "static": "coordinators.static.coordinator:StaticCoordinator",
     "zookeeper": "coordinators.zookeeper.coordinator:ZooKeeperCoordinator",
 }
 

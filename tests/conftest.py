@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from tests.bare_path import Machine
 from tests.integration.processes.running import alive, descendants
-from workloads.java import find_java
+from workloads.processes.java import find_java
 
 settings.register_profile("here", deadline=None, print_blob=True)
 settings.load_profile("here")

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from tests.made_records import whole_run, write
 from workloads.commands.analyze import start_analysis
-from workloads.java import can_archive, find_java
+from workloads.processes.java import can_archive, find_java
 
 
 def main() -> int:

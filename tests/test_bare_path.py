@@ -11,7 +11,7 @@ import pytest
 
 from tests.bare_path import OPTIONAL, bare_path
 from tests.conftest import HIDE
-from workloads.java import find_java
+from workloads.processes.java import find_java
 
 
 def test_a_test_without_a_mark_sees_no_program_that_a_bare_machine_lacks() -> None:

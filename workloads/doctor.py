@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from workloads.errors import UserError
-from workloads.java import find_java
-from workloads.zookeeper import jar_version, jars
+from workloads.processes.java import find_java
+from workloads.services.zookeeper import jar_version, jars
 
 if TYPE_CHECKING:
     from collections.abc import Callable

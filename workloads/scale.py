@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from workloads.errors import BrokerlabError
-from workloads.processes import tethered
+from workloads.processes.process import tethered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,7 @@ def by_rule(size: Size) -> list[Row]:
 
 def simulated(sizes: Iterable[Size], seed: int) -> Iterable[Row]:
     """DSBS's rows as they are counted, by a process of its own. Raises `SimulationFailed`."""
-    command = [sys.executable, "-m", "coordinators.dsbs.scale", "--seed", str(seed), *map(str, sizes)]
+    command = [sys.executable, "-m", "coordinators.dsbs.simulation.scale", "--seed", str(seed), *map(str, sizes)]
     with subprocess.Popen(tethered(command), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -1,7 +1,7 @@
 """A connection's answers: they leave in the order of their requests, whatever becomes known first.
 
 What lies in a file stays there until it can leave: an answer with such pieces waits until the socket has taken all that
-came before it, and then goes past the transport (`lent.py`). So a client that does not read costs no more than
+came before it, and then goes past the transport (`sendfile.py`). So a client that does not read costs no more than
 `bytes_max` and one answer's own bytes, however much it has asked for.
 """
 
@@ -11,14 +11,14 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
-from brokers.listeners.lent import LentSender
+from brokers.listeners.sendfile import LentSender
 from brokers.log.errors import LogError
-from brokers.log.stretch import Stretch
+from brokers.log.file_range import Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from brokers.wire.fetch import Records
+    from brokers.wire.apis.fetch import Records
 
 Pieces = list[bytes | memoryview]
 

@@ -12,7 +12,7 @@ ends with one append per partition and one write to the socket. What cannot be f
 
 Bounds: when too many requests wait here, or too many bytes that the client does not read, or a large request for its
 turn (`wire/budget.py`), the socket is read no further until it has become better. Nor is it for a moment while requests
-gather (`gathering.py`).
+gather (`read_delay.py`).
 
 `get_buffer` must neither close nor pause: uvloop calls it in the middle of a read, and would write to what is gone.
 """
@@ -26,21 +26,21 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, cast
 
 from brokers.listeners.answers import Answers, Pieces
-from brokers.listeners.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
-from brokers.listeners.gathering import Gathering
-from brokers.listeners.handlers import HANDLERS
-from brokers.listeners.offsets import commit_one
-from brokers.listeners.produce import Run
+from brokers.listeners.large_requests import Turn
+from brokers.listeners.read_delay import Gathering
+from brokers.listeners.requests.commit import commit_one
+from brokers.listeners.requests.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
+from brokers.listeners.requests.produce import Run
+from brokers.listeners.requests.table import HANDLERS
 from brokers.listeners.service import Caller, Leaders, LookUp
-from brokers.listeners.turn import Turn
 from brokers.log.errors import LogError
-from brokers.wire import fetch as fetch_wire
-from brokers.wire.apis import Api, ApiKey
+from brokers.wire.apis import fetch as fetch_wire
+from brokers.wire.apis.fetch import FetchRequest, FetchTemplate
+from brokers.wire.apis.offsets import CommitTemplate, SingleCommit, is_of_one_partition
+from brokers.wire.apis.table import Api, ApiKey
 from brokers.wire.errors import ErrorCode, Malformed
-from brokers.wire.fetch import FetchRequest, FetchTemplate
 from brokers.wire.framing import ReceiveBuffer
 from brokers.wire.header import RequestHeader, answer, read_body, read_request, version_list
-from brokers.wire.offsets import CommitTemplate, SingleCommit, is_of_one_partition
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from brokers.config import TopicDefaults
     from brokers.listeners.config import ListenerLimits
     from brokers.metrics import Metrics
-    from brokers.store import Store
+    from brokers.replication.store import Store
     from brokers.topics import TopicAdmin
     from coordinators.api import Coordinator
 

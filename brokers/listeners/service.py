@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from brokers.log.errors import LogError
+from brokers.replication.store import NotLeader
 from brokers.slices import Slices
-from brokers.store import NotLeader
 from brokers.wire.errors import ErrorCode
 from coordinators.errors import (
     CoordinationError,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from brokers.groups.groups import Groups
     from brokers.listeners.config import ListenerLimits
     from brokers.metrics import Metrics
-    from brokers.store import Store
+    from brokers.replication.store import Store
     from brokers.topics import TopicAdmin
     from brokers.wire.budget import Budget
     from coordinators.api import Coordinator, Standing

@@ -19,7 +19,7 @@ from brokers.log.errors import (
 )
 from brokers.log.flush import Flush, GroupCommit
 from brokers.log.log import Batch, Log
-from brokers.log.report import Damage, RecoveryReport
+from brokers.log.recovery.report import Damage, RecoveryReport
 from brokers.log.segment import OpenSegments
 from brokers.notices import Notices
 

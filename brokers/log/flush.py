@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from brokers.log.errors import LogDiskFailed, LogNotSynced, LogOffsetOutOfRange, LogSyncFailed
 from brokers.log.files import Files
+from brokers.log.recovery.synced import SyncedRecord
 from brokers.log.segment import OpenSegments, Segment
-from brokers.log.synced import SyncedRecord
 
 if TYPE_CHECKING:
     from brokers.log.log import Log

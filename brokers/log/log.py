@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
-from brokers.log.checkpoint import FILE_NAME, Checkpoint, encode_checkpoint
 from brokers.log.config import LogConfig
 from brokers.log.epochs import UNKNOWN_EPOCH
 from brokers.log.errors import (
@@ -29,15 +28,16 @@ from brokers.log.errors import (
     LogSyncFailed,
     SequenceError,
 )
+from brokers.log.file_range import Stretch
 from brokers.log.files import OS_FILES, Files, is_passing, is_read_only, is_shortage, replace_file, short_write
 from brokers.log.flush import Flush, flush_handles
 from brokers.log.producers import Producer
-from brokers.log.reading import Reader
-from brokers.log.recovery import Recovery
+from brokers.log.reader import Reader
+from brokers.log.recovery.checkpoint import FILE_NAME, Checkpoint, encode_checkpoint
+from brokers.log.recovery.recovery import Recovery
+from brokers.log.recovery.snapshots import prune_snapshots, restore_producers, save_producers
 from brokers.log.retention import count_over
 from brokers.log.segment import OpenSegments, Segment, new_segment
-from brokers.log.snapshots import prune_snapshots, restore_producers, save_producers
-from brokers.log.stretch import Stretch
 from brokers.notices import Notices
 from brokers.wire.batch import LENGTH_END, NO_PRODUCER, PLACE, BatchHeader
 from brokers.wire.rows import Row

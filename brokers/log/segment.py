@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 from weakref import ref
 
-from brokers.log.doubt import Doubt
 from brokers.log.errors import LogDiskFailed
 from brokers.log.files import Buffer, Files, read_file, replace_file
 from brokers.log.index import NO_TIMESTAMP, Extent, Index, decode_index
+from brokers.log.recovery.lazy_check import Doubt
 from brokers.wire.batch import EXTENT, HEADER_BYTES, LENGTH_END, parse_header
 
 _BUFFERS_PER_CALL_MAX: Final = 1024  # IOV_MAX on Linux

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from brokers.metrics import Metrics
-    from brokers.store import Store
+    from brokers.replication.store import Store
     from brokers.topics import TopicAdmin
     from coordinators.api import Coordinator
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from brokers.log.errors import LogError, LogOffsetOutOfRange, SequenceError
+from brokers.replication.store import NotLeader, TooFewInSync
 from brokers.rpc import brokerlab_pb2 as pb
-from brokers.store import NotLeader, TooFewInSync
 from brokers.wire.batch import BatchError, Record, RecordToSend
 from coordinators import errors as coordination
 from coordinators.errors import InvalidRequest, JournalFailed
@@ -15,7 +15,7 @@ from coordinators.model import Topic, TopicSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from brokers.store import HeldPartition, Store
+    from brokers.replication.store import HeldPartition, Store
 
 # Every error that an operation may end with, most special first.
 _CODES: Final[Sequence[tuple[type[Exception], pb.ErrorCode.ValueType]]] = (

@@ -6,12 +6,12 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from brokers.replication.store import HeldPartition, NotLeader, TooFewInSync
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import REFUSALS, error_of, to_send
 from brokers.rpc.brokerlab_pb2_grpc import DataServicer
 from brokers.rpc.unpacking import UNPACKED_BYTES_MAX, Unpacking, unpacked_bytes_max
 from brokers.slices import Slices
-from brokers.store import HeldPartition, NotLeader, TooFewInSync
 from brokers.wire.batch import check_produced, encode_batch
 from coordinators.errors import InvalidRequest, Unavailable, UnknownTopic
 from coordinators.leadership import enough_in_sync
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from brokers.metrics import Metrics
-    from brokers.store import Store
+    from brokers.replication.store import Store
     from coordinators.api import Coordinator, Standing
 
 # Requests of one stream that are looked up at once, where the architecture looks each of them up.

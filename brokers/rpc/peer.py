@@ -21,8 +21,8 @@ from coordinators.errors import OutcomeUnknown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coordinators.asking import Answering
     from coordinators.model import Broker
+    from coordinators.transport import Answering
 
 DEADLINE_S: Final = 1.0
 IDLE_S: Final = 30.0
@@ -120,8 +120,8 @@ class Line:
 
 
 class GrpcAsking:
-    """A `coordinators.asking.Asking`; `PeerService` hands it what comes in. A connection for each question: there are
-    few, and one of before may be broken in silence, or wait before it tries a broker again that has come back."""
+    """A `coordinators.transport.Asking`; `PeerService` hands it what comes in. A connection for each question: there
+    are few, and one of before may be broken in silence, or wait before it tries a broker again that has come back."""
 
     def __init__(self) -> None:
         self._answering: Answering | None = None

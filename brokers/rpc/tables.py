@@ -17,7 +17,7 @@ from brokers.rpc.peer_pb2_grpc import TablesServicer, TablesStub
 from coordinators.errors import CoordinationError, Unsupported
 
 if TYPE_CHECKING:
-    from coordinators.dsbs.printed import Tables
+    from coordinators.dsbs.tables.table_dump import Tables
 
 DEADLINE_S: Final = 5.0
 EXIT_UNREACHABLE: Final = 1

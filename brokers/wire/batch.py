@@ -16,7 +16,7 @@ from typing import ClassVar, Final, NamedTuple
 from crc32c import crc32c
 
 from brokers.wire.compression import Codec, CompressionRefused, compress, decompress
-from brokers.wire.varint import append_signed, read_signed
+from brokers.wire.primitives import append_signed, read_signed
 
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61

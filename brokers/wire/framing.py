@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
-from brokers.wire.apis import ApiKey
+from brokers.wire.apis.table import ApiKey
 from brokers.wire.budget import Budget
 from brokers.wire.errors import Malformed, MalformedReason
 

@@ -24,7 +24,7 @@ from brokers.wire.batch import (
 )
 
 if TYPE_CHECKING:
-    from brokers.wire.produce import Template
+    from brokers.wire.apis.produce import Template
 
 _EPOCH: Final = Struct(">i")
 # Where these lie in a batch: see `HEADER`.

@@ -18,9 +18,9 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Final
 
 from coordinators.api import Coordinator
-from coordinators.dsbs import topics
 from coordinators.dsbs.disk import Disk
-from coordinators.dsbs.events import (
+from coordinators.dsbs.machine import topics
+from coordinators.dsbs.machine.events import (
     Changed,
     ChangeInSync,
     Commit,
@@ -42,25 +42,25 @@ from coordinators.dsbs.events import (
     Start,
     Wake,
 )
-from coordinators.dsbs.machine import Machine
-from coordinators.dsbs.messages import Kept, Known, encode
-from coordinators.dsbs.phases import Phase
-from coordinators.dsbs.printed import Tables, printed
-from coordinators.dsbs.rows import LeaderRow
-from coordinators.dsbs.settings import parse
+from coordinators.dsbs.machine.machine import Machine
+from coordinators.dsbs.machine.phases import Phase
+from coordinators.dsbs.options import parse
+from coordinators.dsbs.tables.messages import Kept, Known, encode
+from coordinators.dsbs.tables.rows import LeaderRow
+from coordinators.dsbs.tables.table_dump import Tables, printed
 from coordinators.errors import BrokerIdTaken, InvalidRequest, OutcomeUnknown, TopicExists, Unavailable, lost_disk
 from coordinators.idleness import Stamps
+from coordinators.keyed_lock import Turns
 from coordinators.model import NO_LEADER, Creation, TopicPartition
 from coordinators.placement import group_home
-from coordinators.turns import Turns
 from coordinators.wall_clock import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from coordinators.config import CoordinatorSetup
-    from coordinators.dsbs.events import Action, Event
-    from coordinators.dsbs.rows import Row, TopicRow
+    from coordinators.dsbs.machine.events import Action, Event
+    from coordinators.dsbs.tables.rows import Row, TopicRow
     from coordinators.model import ClusterView, Committed, Partition, Topic, TopicSettings
 
 SESSION_BITS: Final = 62

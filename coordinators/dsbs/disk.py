@@ -5,16 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from coordinators.dsbs.codec import Malformed, decoded, encoded, row_to_json, to_text
-from coordinators.dsbs.rows import OffsetRow
-from coordinators.dsbs.tables import Table, outranks
+from coordinators.dsbs.tables.codec import Malformed, decoded, encoded, row_to_json, to_text
+from coordinators.dsbs.tables.rows import OffsetRow
+from coordinators.dsbs.tables.tables import Table, outranks
 from coordinators.errors import JournalFailed, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from coordinators.api import Journal
-    from coordinators.dsbs.rows import Key, Row
+    from coordinators.dsbs.tables.rows import Key, Row
 
 # A journal is written anew when it holds this many records, and four for each row that is still in force.
 STALE_RECORDS_MAX: Final = 20_000

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from coordinators.errors import CoordinationError, Unavailable, UnknownTopic
+from coordinators.keyed_lock import Turns
 from coordinators.model import Committed, TopicPartition
-from coordinators.turns import Turns
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.pipeline import together
 from coordinators.zookeeper.requests import Check, Create, Exists, Missing, Write

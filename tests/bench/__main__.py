@@ -23,11 +23,11 @@ from tests.bench import cells, table
 from tests.bench.run import Bench
 from tests.bench.target import Target, peer
 from tests.bench.trial import Clients
-from workloads.cluster import Cluster
-from workloads.drivers.grpc import Admin
+from workloads.clients.drivers.grpc import Admin
 from workloads.errors import BrokerlabError
-from workloads.manifest import commit, machine, now
-from workloads.settings import Architecture, ClusterSettings
+from workloads.run.manifest import commit, machine, now
+from workloads.spec.settings import Architecture, ClusterSettings
+from workloads.systems.brokerlab import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ import grpc.aio
 
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.brokerlab_pb2_grpc import AdminStub
-from workloads.ports import free_ports
-from workloads.processes import Process
+from workloads.processes.ports import free_ports
+from workloads.processes.process import Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

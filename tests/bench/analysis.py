@@ -22,7 +22,7 @@ import pyarrow as pa
 from tests import made_records
 from tests.made_records import MadeTrial
 from workloads import results
-from workloads.java import with_java
+from workloads.processes.java import with_java
 
 _ARCHITECTURES = ("zookeeper", "dsbs")
 _TRIAL_ROWS_MAX = 1_000_000

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Final, Literal
 
 from workloads.errors import UserError, did_you_mean
-from workloads.sizes import format_size
+from workloads.spec.sizes import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,19 +1,19 @@
-"""A client process of the benchmark, driven by lines of JSON as `workloads.client` is, which also says what the
+"""A client process of the benchmark, driven by lines of JSON as `workloads.clients.client` is, which also says what the
 window itself cost it: its preparation before and its check of what it saw afterwards are not the brokers' matter."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workloads.client import Inbox, say
-from workloads.drivers.api import ConsumeJob, ProduceJob
-from workloads.drivers.kafka import Consumer, Producer
+from workloads.clients.client import Inbox, say
+from workloads.clients.drivers.api import ConsumeJob, ProduceJob
+from workloads.clients.drivers.kafka import Consumer, Producer
 from workloads.errors import BrokerlabError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from workloads.drivers.api import RequestRow
+    from workloads.clients.drivers.api import RequestRow
 
 
 def produce(job: ProduceJob, inbox: Inbox) -> None:

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.bench.agreement import BROKERS, PARTITIONS, Brokers, NeverAgreed, Seen
 from workloads.errors import BrokerlabError
-from workloads.manifest import commit, machine, now
-from workloads.ports import free_ports
-from workloads.zookeeper import ZooKeeperServer, jar_version
+from workloads.processes.ports import free_ports
+from workloads.run.manifest import commit, machine, now
+from workloads.services.zookeeper import ZooKeeperServer, jar_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Final
 from tests.bench.cells import REQUEST_BYTES_MAX
 from workloads.console.connection import Cluster, NoAnswer
 from workloads.errors import BrokerlabError, UserError
-from workloads.java import find_java
-from workloads.ports import free_ports
-from workloads.processes import Process
-from workloads.resources import usage_of
+from workloads.measure.resources import usage_of
+from workloads.processes.java import find_java
+from workloads.processes.ports import free_ports
+from workloads.processes.process import Process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from workloads.clients.drivers.grpc import Admin
 from workloads.console import connection, topics
-from workloads.drivers.grpc import Admin
 from workloads.errors import UserError
-from workloads.resources import reset_peak, usage_of
+from workloads.measure.resources import reset_peak, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.bench.target import PARTITIONS
-from workloads.cluster import Client
-from workloads.drivers.api import ConsumeJob, ProduceJob
+from workloads.clients.drivers.api import ConsumeJob, ProduceJob
 from workloads.errors import BrokerlabError
-from workloads.processes import Process
+from workloads.processes.process import Process
+from workloads.systems.brokerlab import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from brokers.log import Batch, FsyncPolicy, Log, LogConfig
-from tests.unit.log.batches import NO_PRODUCER, abandon, batch, opened, readable
+from tests.unit.brokers.log.batches import NO_PRODUCER, abandon, batch, opened, readable
 
 
 def flip_bit(chance: random.Random, path: Path) -> None:

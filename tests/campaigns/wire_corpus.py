@@ -6,9 +6,9 @@ from dataclasses import MISSING, fields
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from brokers.wire.apis import SERVED, Api, ApiKey
+from brokers.wire.apis.list_offsets import EARLIEST
+from brokers.wire.apis.table import SERVED, Api, ApiKey
 from brokers.wire.compression import Codec
-from brokers.wire.list_offsets import EARLIEST
 from brokers.wire.schema import Since
 from tests.integration.kafka.raw import batch, fetch_request, produce_request, request
 

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brokers.wire.apis import ApiKey
+from brokers.wire.apis.metadata import MetadataRequest
+from brokers.wire.apis.table import ApiKey
+from brokers.wire.apis.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
 from brokers.wire.batch import decode_records, parse_header
-from brokers.wire.metadata import MetadataRequest
-from brokers.wire.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
 from tests.campaigns.wire_corpus import FUZZED_TOPIC, corpus
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.raw import Closed, RawClient, batch

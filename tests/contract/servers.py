@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from workloads.ports import free_ports
-from workloads.zookeeper import ZooKeeperServer
+from workloads.processes.ports import free_ports
+from workloads.services.zookeeper import ZooKeeperServer
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator

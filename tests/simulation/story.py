@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from coordinators.dsbs import topics
-from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
-from coordinators.dsbs.rows import TopicRow
-from coordinators.dsbs.settings import Settings
-from coordinators.dsbs.simulated import Cluster, Conditions, Node
+from coordinators.dsbs.machine import topics
+from coordinators.dsbs.machine.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
+from coordinators.dsbs.options import Settings
+from coordinators.dsbs.simulation.cluster import Cluster, Conditions, Node
+from coordinators.dsbs.tables.rows import TopicRow
 from coordinators.errors import CoordinationError
 from coordinators.model import DEFAULT_SETTINGS, NO_LEADER, Committed, TopicPartition
 from coordinators.placement import group_home

@@ -37,9 +37,9 @@ def start_analysis(module: str, *arguments: str, out: Path | None = None, master
     """Run one of the analysis's commands with the Java that was found; it ends when this process does.
 
     Raises KeyboardInterrupt when it was interrupted and has ended."""
-    from workloads.interruption import wait_until_told
-    from workloads.java import with_java
-    from workloads.processes import tethered
+    from workloads.processes.java import with_java
+    from workloads.processes.process import tethered
+    from workloads.processes.signals import wait_until_told
 
     command = [sys.executable, "-m", module, *arguments]
     if out is not None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.commands.numbers import whole
-from workloads.settings import Architecture, ClusterSettings
+from workloads.spec.settings import Architecture, ClusterSettings
 
 if TYPE_CHECKING:
-    from workloads.playground import ClusterState, Playground
+    from workloads.playground.playground import ClusterState, Playground
 
 BROKERS_MAX: Final = 32
 SPEC: Final = Path("experiments.yaml")
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from workloads.playground import Playground
+    from workloads.playground.playground import Playground
 
     playground = Playground(options.dir)
     if options.action == "up":
@@ -98,7 +98,7 @@ def _up(playground: Playground, options: argparse.Namespace) -> int:
 def _chosen(options: argparse.Namespace) -> tuple[Architecture, ClusterSettings]:
     """Raises `UserError` for a file that cannot be read and for a name that is not in it."""
     from workloads.errors import UserError, did_you_mean
-    from workloads.spec import load
+    from workloads.spec.spec import load
 
     known, settings = ARCHITECTURES, SETTINGS
     if options.file is not None or SPEC.exists():
@@ -121,7 +121,7 @@ def _status(playground: Playground, *, as_json: bool) -> int:
 
 
 def _down(playground: Playground) -> int:
-    from workloads.playground import NotUp
+    from workloads.playground.playground import NotUp
 
     try:
         playground.down()

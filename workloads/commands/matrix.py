@@ -28,7 +28,7 @@ def whole_of_profile(key: str) -> Callable[[str], Any]:
     """Takes what the file takes for that key of a profile."""
 
     def parse(text: str) -> Any:
-        from workloads.keys import PROFILE
+        from workloads.spec.keys import PROFILE
 
         try:
             return PROFILE[key].kind.parse(text)

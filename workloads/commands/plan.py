@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from workloads.commands import matrix
 
 if TYPE_CHECKING:
-    from workloads.estimate import Estimate
-    from workloads.plan import Block, Plan, Trial
+    from workloads.spec.estimate import Estimate
+    from workloads.spec.plan import Block, Plan, Trial
 
 CELLS_SHOWN_MAX = 100  # --json has all
 BLOCKS_SHOWN_MAX = 10
@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan; raises SpecError for the file, PlanError for the rest, a disk that is too full included."""
-    from workloads.estimate import check_disk, estimate
-    from workloads.plan import resolve
-    from workloads.spec import load
+    from workloads.spec.estimate import check_disk, estimate
+    from workloads.spec.plan import resolve
+    from workloads.spec.spec import load
 
     file, only = matrix.file_and_only(args)
     plan = resolve(load(file), args.profile, only, args.messages)
@@ -104,7 +104,7 @@ def _length(plan: Plan) -> str:
 
 def _table(plan: Plan) -> list[list[str]]:
     """A row a cell; under each architecture the messages that a trial is expected to send, and in which time."""
-    from workloads.estimate import estimate_trial
+    from workloads.spec.estimate import estimate_trial
 
     expected = {
         (trial.cell.id, trial.architecture.name): estimate_trial(trial)

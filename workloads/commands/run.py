@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from workloads.commands import matrix
 from workloads.errors import PlanError, UserError
-from workloads.folders import RunFolder, choose, newest
+from workloads.run.folders import RunFolder, choose, newest
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection
 
-    from workloads.plan import Plan, Trial
-    from workloads.runner import Summary
+    from workloads.run.runner import Summary
+    from workloads.spec.plan import Plan, Trial
 
 RESULTS: Final = Path("results")
 
@@ -43,11 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from workloads.commands.analyze import analyze
-    from workloads.estimate import check_disk, estimate
-    from workloads.interruption import run_until_told
-    from workloads.pinning import check
-    from workloads.progress import duration
+    from workloads.processes.pinning import check
+    from workloads.processes.signals import run_until_told
     from workloads.results import ResultsFolder
+    from workloads.run.progress import duration
+    from workloads.spec.estimate import check_disk, estimate
     from workloads.topology.choice import refuse_unavailable
 
     plan, out = _asked_for(options)
@@ -74,9 +74,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
     """What is to be run, and where. With `--tries +N` both hang on the run that is there."""
-    from workloads.plan import resolve
     from workloads.results import ResultsFolder
-    from workloads.spec import load
+    from workloads.spec.plan import resolve
+    from workloads.spec.spec import load
 
     file, only = matrix.file_and_only(options)
     spec = load(file)
@@ -94,7 +94,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
 
 
 def _whole(text: str) -> int:
-    from workloads.keys import PROFILE
+    from workloads.spec.keys import PROFILE
 
     try:
         found: int = PROFILE["tries"].kind.parse(text)
@@ -125,9 +125,9 @@ def _order_line(trial: Trial, done: Collection[str]) -> str:
 
 
 def _run(plan: Plan, folder: RunFolder) -> Summary:
-    from workloads.interruption import run_until_told
-    from workloads.progress import progress_for
-    from workloads.runner import Run
+    from workloads.processes.signals import run_until_told
+    from workloads.run.progress import progress_for
+    from workloads.run.runner import Run
 
     return run_until_told(Run(plan, folder.results, progress_for()).run())
 

@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from workloads.errors import BrokerlabError, UserError
-    from workloads.playground import NotUp, Playground
-    from workloads.processes import tethered
+    from workloads.playground.playground import NotUp, Playground
+    from workloads.processes.process import tethered
 
     state = Playground(options.dir).status()
     if state is None:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from workloads.errors import BrokerlabError, UserError
-from workloads.playground import Playground
+from workloads.playground.playground import Playground
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from workloads.processes import Process
+    from workloads.processes.process import Process
 
 LOOPBACK: Final = "127.0.0.1"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from workloads.settings import Rtt
+from workloads.spec.settings import Rtt
 from workloads.topology.api import Loopback, Topology
 from workloads.topology.hosts import OtherHosts
 from workloads.topology.namespaces import Namespaces
@@ -15,7 +15,7 @@ from workloads.topology.places import RUNNER, ZOOKEEPER, place_names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from workloads.settings import ClusterSettings, Hosts
+    from workloads.spec.settings import ClusterSettings, Hosts
 
 
 def topology_of(settings: ClusterSettings, producers: int, consumers: int, hosts: Hosts | None) -> Topology:

@@ -1,8 +1,8 @@
 """Brokers and ZooKeeper on other machines, by ssh; the clients and the runner stay on this one, whose clock times all.
 
 On each host the project is set up at the same path as here. A process there is the child of its ssh session and dies
-with it (`workloads.tether`), and the session is a process of ours: so it ends as one that runs here does, the runner's
-kill -9 included. What it says comes back by the same channel, and so do files.
+with it (`processes/tether.py`), and the session is a process of ours: so it ends as one that runs here does, the
+runner's kill -9 included. What it says comes back by the same channel, and so do files.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from workloads.processes import TETHER, tethered
+from workloads.processes.process import TETHER, tethered
 from workloads.topology.api import LOOPBACK, TopologyFailed, TopologyUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from workloads.processes import Process
-    from workloads.settings import Hosts
+    from workloads.processes.process import Process
+    from workloads.spec.settings import Hosts
 
 ROOT: Final = TETHER.parents[1]
 WITHIN_S: Final = 60.0  # for one errand

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from workloads.processes import Process, ProcessFailed
+from workloads.processes.process import Process, ProcessFailed
 from workloads.topology.api import LOOPBACK, OneMachine, TopologyUnavailable
 from workloads.topology.places import RUNNER, placed
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from workloads.settings import Rtt
+    from workloads.spec.settings import Rtt
 
 UP_WITHIN_S: Final = 30.0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from workloads.settings import Rtt
+    from workloads.spec.settings import Rtt
 
 RUNNER: Final = "runner"
 ZOOKEEPER: Final = "zookeeper"

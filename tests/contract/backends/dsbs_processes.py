@@ -16,8 +16,8 @@ from coordinators.errors import Unavailable
 from coordinators.placement import group_home
 from tests.contract.backend import WITHIN_S, Backend, until
 from tests.contract.frames import Call, Hello, Told, read, write
-from workloads.ports import free_ports
-from workloads.processes import tethered
+from workloads.processes.ports import free_ports
+from workloads.processes.process import tethered
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinators.errors import OutcomeUnknown
-from coordinators.static import StaticCoordinator
+from coordinators.static.coordinator import StaticCoordinator
 from tests.contract.backend import Backend
 
 if TYPE_CHECKING:
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from coordinators.api import Coordinator
-    from coordinators.asking import Answering
     from coordinators.model import Broker
+    from coordinators.transport import Answering
 
 
 class Questions:
@@ -30,7 +30,7 @@ class Questions:
 
 
 class End:
-    """One broker's, a `coordinators.asking.Asking`."""
+    """One broker's, a `coordinators.transport.Asking`."""
 
     def __init__(self, questions: Questions, me: Broker) -> None:
         self._questions = questions

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from workloads.java import with_java
+from workloads.processes.java import with_java
 
 WORKERS = 2
 ON_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}  # so that nothing hangs on what this machine calls itself

@@ -17,7 +17,7 @@ from tests import made_records
 from tests.integration.analysis.cluster import ON_LOOPBACK
 from tests.made_records import MadeTrial
 from workloads import results
-from workloads.java import with_java
+from workloads.processes.java import with_java
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
 _WAIT_S = 60

@@ -11,7 +11,7 @@ import pytest
 
 from tests import made_records
 from tests.made_records import MadeTrial
-from workloads.java import with_java
+from workloads.processes.java import with_java
 from workloads.results import ResultsFolder
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]

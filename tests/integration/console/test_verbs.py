@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.integration.console.conftest import PATIENCE_S, Shell
 from tests.integration.console.test_playground import status, wait_for_end
 from workloads.commands import cluster
-from workloads.liveness import Liveness, liveness_of
-from workloads.playground import CONTROL, FOLDER
+from workloads.playground.playground import CONTROL, FOLDER
+from workloads.processes.liveness import Liveness, liveness_of
 
 VERBS = ("start", "stop", "kill", "pause", "resume")
 

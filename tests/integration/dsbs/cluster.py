@@ -10,7 +10,7 @@ from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc import peer_pb2 as peers
 from brokers.rpc.peer_pb2_grpc import TablesStub
 from tests.integration.processes.running import PATIENCE_S, RunningBroker, eventually
-from workloads.ports import free_ports
+from workloads.processes.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

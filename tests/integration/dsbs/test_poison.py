@@ -7,8 +7,8 @@ from pathlib import Path
 
 from brokers.rpc import peer_pb2 as pb
 from brokers.rpc.peer_pb2_grpc import PeerStub
-from coordinators.dsbs.messages import Envelope, Heartbeat, Push, encode
-from coordinators.dsbs.rows import LeaderRow, MemberRow, Status, TopicRow
+from coordinators.dsbs.tables.messages import Envelope, Heartbeat, Push, encode
+from coordinators.dsbs.tables.rows import LeaderRow, MemberRow, Status, TopicRow
 from coordinators.model import DEFAULT_SETTINGS, Broker
 from tests.integration.dsbs.cluster import brokers
 from tests.integration.processes.running import eventually

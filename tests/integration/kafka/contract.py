@@ -31,8 +31,8 @@ def unharmed(cluster: Cluster, topic: str) -> Iterator[None]:
 
 def make_topic(client: RawClient, topic: str) -> None:
     """On a broker that makes topics on first use."""
-    from brokers.wire.apis import ApiKey
-    from brokers.wire.metadata import MetadataRequest, MetadataTopicName
+    from brokers.wire.apis.metadata import MetadataRequest, MetadataTopicName
+    from brokers.wire.apis.table import ApiKey
 
     answer = client.call(ApiKey.METADATA, 5, MetadataRequest(topics=(MetadataTopicName(name=topic),)))
     assert answer.topics[0].error_code == 0

@@ -7,9 +7,9 @@ import socket
 import struct
 from typing import Any
 
-from brokers.wire.apis import SERVED, ApiKey
+from brokers.wire.apis.list_offsets import LATEST
+from brokers.wire.apis.table import SERVED, ApiKey
 from brokers.wire.batch import RecordToSend, encode_batch
-from brokers.wire.list_offsets import LATEST
 from brokers.wire.schema import decode, encode
 
 ANSWER_S_MAX = 20
@@ -141,7 +141,7 @@ class RawClient:
         return fetched(self.receive())
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
-        from brokers.wire.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+        from brokers.wire.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
         part = ListOffsetsPartition(partition_index=partition, timestamp=LATEST)
         message = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(part,)),))

@@ -7,9 +7,9 @@ from time import monotonic
 
 import pytest
 
-from brokers.wire.apis import ApiKey
+from brokers.wire.apis.list_offsets import EARLIEST, LATEST, ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from brokers.wire.apis.table import ApiKey
 from brokers.wire.errors import ErrorCode
-from brokers.wire.list_offsets import EARLIEST, LATEST, ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic
 from tests.integration.kafka.raw import RawClient, batch, fetch_request, fetched, produce_request, produced

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 import pytest
 
-from brokers.wire.api_versions import ApiVersionsRequest
-from brokers.wire.apis import ApiKey
+from brokers.wire.apis.api_versions import ApiVersionsRequest
+from brokers.wire.apis.membership import JoinGroupProtocol, JoinGroupRequest
+from brokers.wire.apis.metadata import MetadataRequest
+from brokers.wire.apis.table import ApiKey
 from brokers.wire.errors import ErrorCode
-from brokers.wire.membership import JoinGroupProtocol, JoinGroupRequest
-from brokers.wire.metadata import MetadataRequest
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic, unharmed
 from tests.integration.kafka.raw import (

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from brokers.wire.apis import ApiKey
-from brokers.wire.errors import ErrorCode
-from brokers.wire.group_admin import FindCoordinatorRequest
-from brokers.wire.membership import (
+from brokers.wire.apis.group_admin import FindCoordinatorRequest
+from brokers.wire.apis.membership import (
     HeartbeatRequest,
     JoinGroupProtocol,
     JoinGroupRequest,
@@ -19,7 +17,9 @@ from brokers.wire.membership import (
     SyncGroupAssignment,
     SyncGroupRequest,
 )
-from brokers.wire.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic, OffsetFetchRequest
+from brokers.wire.apis.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic, OffsetFetchRequest
+from brokers.wire.apis.table import ApiKey
+from brokers.wire.errors import ErrorCode
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic, unharmed
 from tests.integration.kafka.raw import RawClient, batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic
 from tests.integration.kafka.raw import RawClient, batch, fetch_request, fetched
-from tests.unit.log.batches import split
+from tests.unit.brokers.log.batches import split
 
 # Together more than a socket takes from a client that does not read.
 VALUES = [bytes([number]) * 900_000 for number in range(12)]

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from brokers.wire.apis import ApiKey
+from brokers.wire.apis.table import ApiKey
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic
 from tests.integration.kafka.raw import RawClient, batch, head, produce_request, produced

@@ -8,21 +8,21 @@ from functools import partial
 
 import pytest
 
-from brokers.wire.apis import ApiKey
-from brokers.wire.batch import BATCH_RECORDS_MAX
-from brokers.wire.compression import Codec, compress
-from brokers.wire.errors import NAMED_MAX, ErrorCode
-from brokers.wire.list_offsets import (
+from brokers.wire.apis.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from brokers.wire.apis.table import ApiKey
+from brokers.wire.batch import BATCH_RECORDS_MAX
+from brokers.wire.compression import Codec, compress
+from brokers.wire.errors import NAMED_MAX, ErrorCode
 from brokers.wire.schema import decode
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic
 from tests.integration.kafka.raw import RawClient, batch, framed, head, request
-from tests.unit.wire.nonsense import empty_records, record, signed
+from tests.unit.brokers.wire.nonsense import empty_records, record, signed
 
 RECORDS = 100_000
 VALUE_BYTES = 60_000_000

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.integration.kafka.cluster import Cluster
-from workloads.drivers.api import ConsumeJob
-from workloads.drivers.kafka import Consumer
-from workloads.trial import share as fair
+from workloads.clients.drivers.api import ConsumeJob
+from workloads.clients.drivers.kafka import Consumer
+from workloads.trial.trial import share as fair
 
 PATIENCE_S = 60
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic
 from tests.integration.kafka.raw import ANSWER_S_MAX, RawClient, batch, fetch_request, fetched, framed, head
-from tests.unit.log.batches import split
+from tests.unit.brokers.log.batches import split
 
 MIB = 1024 * 1024
 # Of the topic `large`, one partition holds nearly all that an answer takes; of `wide`, each less than what is lent.

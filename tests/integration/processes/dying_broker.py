@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from brokers.__main__ import main
-from brokers.folders import DELETED_FOLDER
 from brokers.log.files import OsFiles
+from brokers.replication.partition_folders import DELETED_FOLDER
 
 CALLS = ("make_directory", "list_names", "rename", "open_directory", "fsync", "remove_directory", "unlink")
 

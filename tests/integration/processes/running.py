@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 
 from brokers.rpc.brokerlab_pb2_grpc import AdminStub, DataStub
-from workloads.ports import free_ports
+from workloads.processes.ports import free_ports
 
 PROC = Path("/proc")
 PATIENCE_S = 60.0

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.integration.processes.running import alive, eventually
-from workloads.processes import LOG_TAIL_LINES, TETHER, Process, ProcessFailed, tethered
+from workloads.processes.process import LOG_TAIL_LINES, TETHER, Process, ProcessFailed, tethered
 
 SLEEPER = [sys.executable, "-c", "print('up', flush=True); import time; time.sleep(60)"]
 # Starts a tethered child, says its process id, and waits.
 OWNER = """
 import subprocess, sys, time
-from workloads.processes import tethered
+from workloads.processes.process import tethered
 child = subprocess.Popen(tethered([sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]),
                          stdout=subprocess.PIPE, start_new_session=True)
 child.stdout.readline()

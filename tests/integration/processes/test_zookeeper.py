@@ -14,12 +14,12 @@ import pytest
 from kazoo.client import KazooClient
 
 from tests.integration.processes.running import alive, eventually, processes_of
-from workloads import zookeeper
-from workloads.java import find_java
-from workloads.ports import free_ports
-from workloads.processes import PortTaken, ProcessFailed
+from workloads.processes.java import find_java
+from workloads.processes.ports import free_ports
+from workloads.processes.process import PortTaken, ProcessFailed
+from workloads.services import zookeeper
+from workloads.services.zookeeper import ZooKeeperServer, ZooKeeperUnready, answers, jar_version, jars
 from workloads.topology.api import Loopback
-from workloads.zookeeper import ZooKeeperServer, ZooKeeperUnready, answers, jar_version, jars
 
 pytestmark = pytest.mark.java
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.java
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from workloads.zookeeper import ZooKeeperServer
+from workloads.services.zookeeper import ZooKeeperServer
 async def main():
     server = ZooKeeperServer(Path(sys.argv[1]) / "zookeeper", Path(sys.argv[1]) / "zookeeper.log", int(sys.argv[2]))
     await server.start()

@@ -20,7 +20,7 @@ from brokers.log.files import OsFiles
 from brokers.log.log import Log
 from brokers.wire.batch import CRC, CRC_AT, CRC_BEGIN, parse_header
 from brokers.wire.rows import Row
-from workloads import processes
+from workloads.processes import process
 
 MODULE = "tests.integration.runs.broken_broker"
 ONE_IN = 10_000
@@ -121,17 +121,17 @@ COUNTS_SYNCS = "counts-syncs"  # no fault: it says at its end how often it broug
 
 def put_in(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """Let every broker that is started from here be one of this module's."""
-    real = processes.Process.start.__func__  # type: ignore[attr-defined]
+    real = process.Process.start.__func__  # type: ignore[attr-defined]
 
-    async def start(cls: Any, name: str, command: Sequence[str], *rest: Any, **options: Any) -> processes.Process:
+    async def start(cls: Any, name: str, command: Sequence[str], *rest: Any, **options: Any) -> process.Process:
         words = list(command)
         if "brokers" in words:
             at = words.index("brokers")
             words[at : at + 1] = [MODULE, fault]
-        found: processes.Process = await real(cls, name, words, *rest, **options)
+        found: process.Process = await real(cls, name, words, *rest, **options)
         return found
 
-    monkeypatch.setattr(processes.Process, "start", classmethod(start))
+    monkeypatch.setattr(process.Process, "start", classmethod(start))
 
 
 def broken(fault: Append) -> int:

@@ -16,14 +16,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.unit.spec.files import text
-from tests.unit.workloads.plans import plan, without_calibration
-from workloads import plan as planning
+from tests.unit.workloads.run.plans import plan, without_calibration
+from tests.unit.workloads.spec.files import text
 from workloads.__main__ import main
-from workloads.plan import Plan, Trial
-from workloads.progress import PlainProgress
 from workloads.results import TRIALS, ResultsFolder
-from workloads.runner import Finished, Run, Summary
+from workloads.run.progress import PlainProgress
+from workloads.run.runner import Finished, Run, Summary
+from workloads.spec import plan as planning
+from workloads.spec.plan import Plan, Trial
 
 # Two quick cells and two that take about a second each way, so that something can happen in them.
 EXPERIMENTS = "experiments: {one: {message_size: 32B, batch_size: 10, mode: [split, streaming], rate: [max, 200]}}"

@@ -14,13 +14,13 @@ import pytest
 from brokers.rpc import brokerlab_pb2 as pb
 from tests.integration.runs.broken_broker import COUNTS_SYNCS, put_in
 from tests.integration.runs.short_runs import rows, run_here
-from tests.unit.workloads.plans import plan
-from workloads.drivers.grpc import Admin
-from workloads.drivers.kafka import FETCHED_AHEAD_BATCHES
-from workloads.plan import Plan
+from tests.unit.workloads.run.plans import plan
+from workloads.clients.drivers.grpc import Admin
+from workloads.clients.drivers.kafka import FETCHED_AHEAD_BATCHES
 from workloads.results import LATENCY, REQUESTS
-from workloads.runner import Summary
-from workloads.trial import Result, TrialRun
+from workloads.run.runner import Summary
+from workloads.spec.plan import Plan
+from workloads.trial.trial import Result, TrialRun
 
 MESSAGES = 1000
 BATCHES = (1, 20, 50)

@@ -8,10 +8,10 @@ import pytest
 
 from tests.integration.runs.short_runs import rows, run_here
 from tests.integration.runs.test_axes import CUT_MAX, at_brokers
-from tests.unit.workloads.plans import plan
-from workloads import keys
-from workloads.plan import Plan
-from workloads.runner import Summary
+from tests.unit.workloads.run.plans import plan
+from workloads.run.runner import Summary
+from workloads.spec import keys
+from workloads.spec.plan import Plan
 
 REQUESTS = 6
 

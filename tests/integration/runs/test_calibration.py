@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.integration.runs.short_runs import Hooks, ids, rows, run_here
-from tests.unit.workloads.plans import plan
+from tests.unit.workloads.run.plans import plan
 from workloads.results import LATENCY, REQUESTS, TRIALS, file_name
-from workloads.runner import Summary
+from workloads.run.runner import Summary
 
 PLAN = plan(
     experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: split}}",

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.runs.short_runs import run_here
-from tests.unit.workloads.plans import plan
-from workloads.observations import read_ids
-from workloads.plan import Plan
-from workloads.runner import Summary
-from workloads.trial import Result, TrialRun, share
+from tests.unit.workloads.run.plans import plan
+from workloads.clients.client_files import read_ids
+from workloads.run.runner import Summary
+from workloads.spec.plan import Plan
+from workloads.trial.trial import Result, TrialRun, share
 
 SIZE = "message_size: 32B, batch_size: 10"
 PLAN = plan(

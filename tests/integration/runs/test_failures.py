@@ -36,13 +36,13 @@ from tests.integration.runs.short_runs import (
     spec_file,
     started,
 )
-from tests.unit.workloads.plans import plan
-from workloads import cluster
+from tests.unit.workloads.run.plans import plan
 from workloads.errors import UserError
-from workloads.plan import Plan, Trial
-from workloads.ports import free_ports
+from workloads.processes.ports import free_ports
 from workloads.results import ResultsFolder
-from workloads.runner import SpecChanged, Summary
+from workloads.run.runner import SpecChanged, Summary
+from workloads.spec.plan import Plan, Trial
+from workloads.systems import brokerlab
 
 before: set[int] = set()
 
@@ -113,7 +113,7 @@ def test_a_client_that_dies_costs_its_trial(tmp_path: Path, role: str) -> None:
     two = slow(mode="streaming")
 
     def kill() -> None:
-        clients = sorted(pid for pid in started_here() if "workloads.client" in command_of(pid))
+        clients = sorted(pid for pid in started_here() if "workloads.clients.client" in command_of(pid))
         os.kill(clients[0 if role == "producer" else 1], signal.SIGKILL)
 
     assert run_here(tmp_path, two, in_second_trial(two, kill)) == Summary(valid=1, invalid=0, failed=1)
@@ -140,7 +140,7 @@ def test_where_a_port_is_taken_in_between_others_are_tried(tmp_path: Path, monke
             listening.enter_context(socket.create_server(("127.0.0.1", ports[-1])))
         return ports
 
-    monkeypatch.setattr(cluster, "free_ports", one_is_taken)
+    monkeypatch.setattr(brokerlab, "free_ports", one_is_taken)
     with ExitStack() as listening:
         assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=1, invalid=0, failed=0)
     assert tries == 2
@@ -151,8 +151,8 @@ def test_where_ports_are_taken_every_time_the_trials_fail_and_say_so(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = server.getsockname()[1]
-        monkeypatch.setattr(cluster, "free_ports", lambda count: [*free_ports(count - 1), taken])
-        monkeypatch.setattr(cluster, "START_TRIES_MAX", 1)
+        monkeypatch.setattr(brokerlab, "free_ports", lambda count: [*free_ports(count - 1), taken])
+        monkeypatch.setattr(brokerlab, "START_TRIES_MAX", 1)
         assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=0, invalid=0, failed=1)
     (row,) = rows(tmp_path).values()
     assert row["reason"].startswith("the cluster did not start: broker-3 ended with 98; the end of broker-3.log:")
@@ -163,7 +163,7 @@ def test_where_ports_are_taken_every_time_the_trials_fail_and_say_so(
 def test_a_cluster_that_does_not_start_fails_its_trials_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "READY_WITHIN_S", 0.001)
+    monkeypatch.setattr(brokerlab, "READY_WITHIN_S", 0.001)
     assert run_here(tmp_path, QUICK) == Summary(valid=0, invalid=0, failed=2)
     assert {row["reason"].rpartition(": ")[2] for row in rows(tmp_path).values()} <= {
         f"broker-{number} was not ready within 0 s" for number in (1, 2, 3)
@@ -275,7 +275,7 @@ def test_two_runs_at_once_in_two_folders_do_not_disturb_each_other(tmp_path: Pat
 
 
 def test_a_folder_in_which_a_run_writes_is_refused_with_2(tmp_path: Path) -> None:
-    from workloads.folders import RunFolder
+    from workloads.run.folders import RunFolder
 
     words = run_command(spec_file(tmp_path), tmp_path / "out")
     with RunFolder(tmp_path / "out"):
@@ -288,7 +288,7 @@ def test_a_folder_in_which_a_run_writes_is_refused_with_2(tmp_path: Path) -> Non
 
 @pytest.mark.java
 def test_a_changed_spec_is_refused_before_anything_is_started(tmp_path: Path) -> None:
-    from workloads.manifest import new_manifest
+    from workloads.run.manifest import new_manifest
 
     folder = ResultsFolder(tmp_path)
     folder.write_manifest(new_manifest(QUICK))
@@ -312,8 +312,8 @@ def test_a_damaged_manifest_is_refused_before_anything_is_started(tmp_path: Path
 def test_an_architecture_that_a_broker_refuses_ends_the_run_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = cluster.Cluster._config
-    monkeypatch.setattr(cluster.Cluster, "_config", lambda own, node: {**real(own, node), "brokr": 1})
+    real = brokerlab.Cluster._config
+    monkeypatch.setattr(brokerlab.Cluster, "_config", lambda own, node: {**real(own, node), "brokr": 1})
     with pytest.raises(
         UserError, match=r"(?s)architecture 'static': broker-\d ended with 2; .*unknown key 'brokr'"
     ) as refused:

@@ -11,10 +11,10 @@ import pytest
 
 from tests.integration.runs.broken_broker import DELAY_S, put_in
 from tests.integration.runs.short_runs import rows, run_here
-from tests.unit.workloads.plans import plan
-from workloads.plan import Plan
+from tests.unit.workloads.run.plans import plan
 from workloads.results import LATENCY, bucket_range_ns
-from workloads.runner import Summary
+from workloads.run.runner import Summary
+from workloads.spec.plan import Plan
 
 
 def one_cell(

@@ -13,11 +13,11 @@ import pytest
 
 from brokers.rpc import brokerlab_pb2 as pb
 from tests.integration.runs.short_runs import ONE_TRIAL, QUICK, ids, rows, run_here
-from workloads.drivers.grpc import Admin
-from workloads.observations import Ids, read_ids
+from workloads.clients.client_files import Ids, read_ids
+from workloads.clients.drivers.grpc import Admin
 from workloads.results import REQUESTS
-from workloads.runner import Summary
-from workloads.trial import TrialRun
+from workloads.run.runner import Summary
+from workloads.trial.trial import TrialRun
 
 MESSAGES = 200
 SPLIT, STREAMING = (f"message_size=32,batch_size=10,mode={mode}/static/1" for mode in ("split", "streaming"))
@@ -188,7 +188,7 @@ def test_what_a_consumer_skips_is_found(tmp_path: Path, monkeypatch: pytest.Monk
             found[1] = np.delete(found[1], 3)
         return found
 
-    monkeypatch.setattr("workloads.trial.read_ids", skips_one)
+    monkeypatch.setattr("workloads.trial.trial.read_ids", skips_one)
     assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=0, invalid=1, failed=0)
     (row,) = rows(tmp_path).values()
     assert "partition 1: 1 messages stored and not consumed (0." in row["reason"]

@@ -10,7 +10,7 @@ from shutil import which
 import pytest
 
 from tests.integration.topology import ssh_server
-from workloads.settings import ClusterSettings
+from workloads.spec.settings import ClusterSettings
 from workloads.topology.api import TopologyUnavailable
 from workloads.topology.choice import refuse_unavailable
 

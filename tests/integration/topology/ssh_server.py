@@ -12,7 +12,7 @@ from shutil import which
 from subprocess import DEVNULL
 
 from tests.integration.processes.running import eventually
-from workloads.ports import free_ports
+from workloads.processes.ports import free_ports
 
 HOSTS = ("127.0.0.2", "127.0.0.3")
 # Where Debian's sshd wants to find an empty folder before it starts.

@@ -16,8 +16,8 @@ import pytest
 
 from tests.contract.backend import asynchronous
 from tests.integration.processes.running import PROC, alive, eventually
-from workloads.processes import Process
-from workloads.settings import Rtt
+from workloads.processes.process import Process
+from workloads.spec.settings import Rtt
 from workloads.topology.namespaces import Namespaces
 
 pytestmark = [pytest.mark.machine, pytest.mark.usefixtures("namespaces")]
@@ -57,8 +57,8 @@ print(*(1000 * each for each in times), flush=True)
 OWNER = """
 import asyncio, os, sys
 from pathlib import Path
-from workloads.processes import Process
-from workloads.settings import Rtt
+from workloads.processes.process import Process
+from workloads.spec.settings import Rtt
 from workloads.topology.namespaces import Namespaces
 
 async def main():

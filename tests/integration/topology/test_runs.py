@@ -13,8 +13,8 @@ import pytest
 from tests.integration.processes.running import command_of, descendants
 from tests.integration.runs.short_runs import Hooks, rows, run_command, run_here, spec_file
 from tests.integration.runs.test_interruption import interrupted
-from tests.unit.workloads.plans import plan
-from workloads.plan import Trial
+from tests.unit.workloads.run.plans import plan
+from workloads.spec.plan import Trial
 
 pytestmark = [pytest.mark.machine, pytest.mark.usefixtures("namespaces")]
 

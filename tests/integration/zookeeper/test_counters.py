@@ -14,8 +14,8 @@ from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper.requests import Check, Create, Delete, Write
 from tests.contract.backend import asynchronous
 from tests.integration.zookeeper.brokers import group, led
-from workloads.cluster import Cluster
-from workloads.settings import Architecture, ClusterSettings, Fsync
+from workloads.spec.settings import Architecture, ClusterSettings, Fsync
+from workloads.systems.brokerlab import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

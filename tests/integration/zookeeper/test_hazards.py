@@ -1,5 +1,5 @@
 """The hazards of coordination through ZooKeeper (docs/coordination.md), by their numbers there. Each test names the
-defence that it fails without. Hazard 4, the disk that is full, is the log's and the journal's (tests/unit/log)."""
+defence that it fails without. Hazard 4, the disk that is full, is the log's and the journal's (unit/brokers/log)."""
 
 from __future__ import annotations
 

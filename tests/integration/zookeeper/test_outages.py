@@ -14,7 +14,7 @@ from coordinators.zookeeper import session as session_module
 from coordinators.zookeeper.requests import Write
 from tests.contract.backend import WITHIN_S, asynchronous, eventually, until
 from tests.integration.zookeeper.brokers import group, knows, led
-from workloads.ports import free_ports
+from workloads.processes.ports import free_ports
 
 if TYPE_CHECKING:
     from coordinators.zookeeper.coordinator import ZooKeeperCoordinator

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from coordinators.dsbs import topics
-from coordinators.dsbs.codec import encoded
-from coordinators.dsbs.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
-from coordinators.dsbs.messages import Body, Copy, Known, Push, Repair, Taken, TellOffsets, decode
-from coordinators.dsbs.printed import printed
-from coordinators.dsbs.rows import LeaderRow, MemberRow, OffsetRow, Row, Status, TopicRow
-from coordinators.dsbs.simulated import Cluster, Node, address
+from coordinators.dsbs.machine import topics
+from coordinators.dsbs.machine.events import ChangeInSync, Commit, CreateTopic, DeleteTopic, Gather, Leave
+from coordinators.dsbs.simulation.cluster import Cluster, Node, address
+from coordinators.dsbs.tables.codec import encoded
+from coordinators.dsbs.tables.messages import Body, Copy, Known, Push, Repair, Taken, TellOffsets, decode
+from coordinators.dsbs.tables.rows import LeaderRow, MemberRow, OffsetRow, Row, Status, TopicRow
+from coordinators.dsbs.tables.table_dump import printed
 from coordinators.errors import CoordinationError
 from coordinators.model import DEFAULT_SETTINGS, Committed, TopicPartition
 

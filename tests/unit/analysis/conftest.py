@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis import pipeline, publish
-from analysis.charts import Drawn
+from analysis.charts.paper_figures import Drawn
 from analysis.findings import Findings
 from analysis.session import spark_session
 from tests import made_records
 from tests.made_records import MadeTrial
-from workloads.java import find_java
+from workloads.processes.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

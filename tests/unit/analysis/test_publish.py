@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis import publish
-from analysis.charts import Drawn
+from analysis.charts.paper_figures import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
 
@@ -58,7 +58,7 @@ def test_failure_half_way_leaves_the_old_results(
     with publish.work_folder(tmp_path) as work:
         publish.publish(tmp_path, work, found, [], None)
     before = files(tmp_path)
-    monkeypatch.setattr("analysis.report.page", lambda *_: 1 / 0)
+    monkeypatch.setattr("analysis.report.page.page", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError), publish.work_folder(tmp_path) as work:
         publish.publish(tmp_path, work, found, [], None)
     assert files(tmp_path) == before

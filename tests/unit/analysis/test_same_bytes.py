@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from analysis import publish
-from analysis.charts import Drawn
+from analysis.charts.paper_figures import Drawn
 from analysis.findings import Findings
 from tests import made_records
 from tests.integration.analysis.cluster import ON_LOOPBACK, standalone
 from workloads import results
-from workloads.java import with_java
+from workloads.processes.java import with_java
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 STEPS = 10

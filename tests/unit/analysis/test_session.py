@@ -11,7 +11,7 @@ import pytest
 from analysis import session
 from analysis.errors import EngineError, cause
 from analysis.session import _interruptible
-from workloads.java import find_java
+from workloads.processes.java import find_java
 
 
 def test_an_interruption_that_was_lost_in_a_callback_is_none_of_the_engines_errors() -> None:

@@ -14,7 +14,7 @@ from brokers import broker
 from brokers.broker import BrokerProcess
 from brokers.config import BrokerConfig, load
 from brokers.folder import locked
-from brokers.store import Store
+from brokers.replication.store import Store
 from tests.contract.backend import asynchronous
 
 

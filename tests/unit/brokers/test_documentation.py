@@ -14,7 +14,7 @@ from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.rpc import brokerlab_pb2 as pb
 from coordinators.model import Broker
 from coordinators.registry import BACK_ENDS
-from workloads import cluster
+from workloads.systems import brokerlab
 
 TEXT = (Path(__file__).parents[3] / "docs" / "broker.md").read_text()
 
@@ -51,5 +51,5 @@ def test_every_part_of_the_statistics_is_explained() -> None:
 def test_exit_codes_are_the_ones_that_who_starts_a_broker_knows() -> None:
     codes = {0, process.EXIT_FAILED, process.EXIT_CONFIG_REFUSED, process.EXIT_PORT_IN_USE}
     assert {int(line.split("|")[1]) for line in TEXT.splitlines() if re.match(r"\| \d", line)} == codes
-    assert cluster.EXIT_CONFIG_REFUSED == process.EXIT_CONFIG_REFUSED
-    assert cluster.EXIT_PORT_IN_USE == process.EXIT_PORT_IN_USE
+    assert brokerlab.EXIT_CONFIG_REFUSED == process.EXIT_CONFIG_REFUSED
+    assert brokerlab.EXIT_PORT_IN_USE == process.EXIT_PORT_IN_USE

@@ -10,7 +10,7 @@ import pytest
 
 from brokers.errors import FolderInUse, FolderOfAnother, FolderOfEarlierVersion
 from brokers.folder import locked, of_this_layout, owned
-from tests.unit.log.faulty_files import Death, FaultyFiles
+from tests.unit.brokers.log.faulty_files import Death, FaultyFiles
 
 
 def test_a_folder_is_made_and_locked_for_one_at_a_time(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from brokers.journal import RECORD_BYTES_MAX, FileJournal
 from brokers.notices import Notices
 from coordinators.errors import JournalFailed
-from tests.unit.log.faulty_files import Death, FaultyFiles
+from tests.unit.brokers.log.faulty_files import Death, FaultyFiles
 
 RECORDS = [b"one", b"two" * 100, b"three"]
 FRAME = 8

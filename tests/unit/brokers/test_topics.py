@@ -9,13 +9,13 @@ import pytest
 from brokers.journal import FileJournal
 from brokers.log.config import LogConfig
 from brokers.log.errors import LogDiskFailed
-from brokers.store import Store
+from brokers.replication.store import Store
 from brokers.topics import TopicAdmin
 from coordinators.config import CoordinatorSetup
 from coordinators.model import Broker, TopicSettings
-from coordinators.static import StaticCoordinator
+from coordinators.static.coordinator import StaticCoordinator
 from tests.contract.backend import asynchronous
-from tests.unit.log.faulty_files import FaultyFiles
+from tests.unit.brokers.log.faulty_files import FaultyFiles
 
 ME = Broker(1, "127.0.0.1", 9092, 9192)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinators.doubt import Doubt
 from coordinators.errors import OutcomeUnknown, StaleEpoch, Unavailable
+from coordinators.freshness import Doubt
 from coordinators.memory import MemoryCluster, MemoryCoordinator
 from coordinators.model import Committed, TopicPartition
 from tests.contract.backend import addressed, asynchronous

@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.workloads.plans import plan
-from workloads import ports, progress
-from workloads.drivers.api import DriverError
-from workloads.ports import RANGE, NoFreePort, free_ports
-from workloads.progress import LiveProgress, Pace, PlainProgress, duration, progress_for
-from workloads.resources import Usage, _number_behind, reset_peak, usage_of
-from workloads.runner import Finished
-from workloads.trial import refuse_shares, share
+from tests.unit.workloads.run.plans import plan
+from workloads.clients.drivers.api import DriverError
+from workloads.measure.resources import Usage, _number_behind, reset_peak, usage_of
+from workloads.processes import ports
+from workloads.processes.ports import RANGE, NoFreePort, free_ports
+from workloads.run import progress
+from workloads.run.progress import LiveProgress, Pace, PlainProgress, duration, progress_for
+from workloads.run.runner import Finished
+from workloads.trial.trial import refuse_shares, share
 
 # --- ports ----------------------------------------------------------------------------------------------------
 

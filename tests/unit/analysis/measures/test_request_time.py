@@ -1,0 +1,123 @@
+"""The model of a request's time on rows with known answers: no Spark is needed to divide."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from analysis.findings import Findings
+from analysis.measures import request_time
+from analysis.report import request_time_sentences
+
+CELL = {"others": "", "message_size": 32, "batch_size": 10, "mode": "split", "cell": "c"}
+NAMES = ("zookeeper", "dsbs", "static")
+EMPTY = Findings(**{field.name: () for field in dataclasses.fields(Findings)})
+
+
+def row(name: str, **more: Any) -> dict[str, Any]:
+    return CELL | {"architecture": name, "architecture_rank": NAMES.index(name), "window": "production"} | more
+
+
+def cell(name: str, request_us: float, **more: Any) -> dict[str, Any]:
+    return row(name, role="production", metric="rps", geometric=10 * 1e6 / request_us, **more)
+
+
+def waited(name: str, per_message_us: float, operations: float, operation: str = "lookup") -> dict[str, Any]:
+    return row(name, operation=operation, operations=operations, bytes=0, wait_ms=per_message_us)
+
+
+def found(*cells: dict[str, Any], **more: Any) -> Findings:
+    trials = tuple({**one, "kind": "measured"} for one in cells)
+    return dataclasses.replace(EMPTY, cells=cells, trials=trials, **more)
+
+
+def split_of(whole: Findings, name: str) -> Any:
+    (one,) = (one for one in request_time.splits(whole) if one["architecture"] == name)
+    return one
+
+
+THREE = found(
+    cell("zookeeper", 100), cell("dsbs", 22), cell("static", 20),
+    coordination=(waited("zookeeper", 40, 100), waited("dsbs", 0.1, 0)),
+)  # fmt: skip
+
+
+def test_data_path_is_the_time_of_static_and_coordination_what_is_added_to_it() -> None:
+    one = split_of(THREE, "zookeeper")
+    assert (one["request_us"], one["data_us"], one["coordination_us"]) == pytest.approx((100, 20, 80))
+    assert (one["waited_us"], one["waiting_at_once"]) == pytest.approx((400, 4))
+    assert split_of(THREE, "static")["coordination_us"] == 0
+
+
+@pytest.mark.parametrize(
+    ("factor", "zookeeper_us", "dsbs_us"), [(0.1, 28, 20.2), (0.5, 60, 21), (1, 100, 22), (5, 420, 30)]
+)
+def test_ratio_at_another_price_is_of_data_path_and_so_many_times_coordination(
+    factor: float, zookeeper_us: float, dsbs_us: float
+) -> None:
+    assert split_of(THREE, "dsbs")[request_time.factor_name(factor)] == pytest.approx(zookeeper_us / dsbs_us)
+    assert split_of(THREE, "zookeeper")[request_time.factor_name(factor)] == 1
+
+
+def test_architecture_faster_than_static_has_no_negative_coordination() -> None:
+    one = split_of(found(cell("dsbs", 19), cell("static", 20)), "dsbs")
+    assert (one["data_us"], one["coordination_us"]) == pytest.approx((19, 0))
+
+
+def test_without_static_a_time_is_not_split_and_the_words_say_why() -> None:
+    whole = found(cell("zookeeper", 100), cell("dsbs", 22), coordination=(waited("zookeeper", 40, 100),))
+    assert request_time.splits(whole) == ()
+    (said,) = request_time_sentences.reasons(whole)
+    assert "cannot be told: static" in said
+
+
+def test_streaming_counts_a_request_when_it_is_consumed() -> None:
+    rows = [
+        {**cell("dsbs", us), "mode": "streaming", "role": role}
+        for us, role in ((50, "production"), (80, "consumption"))
+    ]
+    control = [{**each, "architecture": "static", "architecture_rank": 2} for each in rows]
+    one = split_of(found(*rows, *control), "dsbs")
+    assert (one["window"], one["request_us"]) == ("both", pytest.approx(80))
+
+
+def used(name: str, process: str, cpu: float, client: float | None) -> dict[str, Any]:
+    return row(name, process=process, cpu_us_per_message=cpu, coordination_cpu_us_per_message=client, cores_busiest=0.1)
+
+
+def test_coordination_request_is_client_server_and_the_rest() -> None:
+    whole = dataclasses.replace(
+        THREE, resources=(used("zookeeper", "coordinator", 6, None), used("zookeeper", "broker", 30, 12))
+    )
+    (one,) = request_time.requests(whole)  # one for each request of ten messages
+    assert (one["operations"], one["wait_us"]) == pytest.approx((100, 400))
+    assert (one["client_us"], one["server_us"], one["rest_us"]) == pytest.approx((120, 60, 220))
+    said = " ".join(request_time_sentences.reasons(whole))
+    assert "the server's processor time in it is 60.0 µs" in said
+    assert "of the processor time of both the client's is 67 %" in said
+    assert "zookeeper 80 % (80 to 80 %)" in said
+    assert "dsbs would be 1.39, 2.86, 4.55 or 14.0 times as fast as zookeeper" in said
+
+
+def test_client_that_does_not_count_is_not_known_rather_than_nothing() -> None:
+    resources = (used("zookeeper", "coordinator", 6, None), used("zookeeper", "broker", 30, None))
+    whole = dataclasses.replace(THREE, resources=resources)
+    (one,) = request_time.requests(whole)
+    assert (one["client_us"], one["rest_us"]) == (None, pytest.approx(340))
+    assert "client in the brokers is not known" in " ".join(request_time_sentences.reasons(whole))
+
+
+def test_coordinator_that_is_seldom_asked_is_not_divided_by_so_little() -> None:
+    whole = found(
+        cell("zookeeper", 100), coordination=(waited("zookeeper", 1, 0.1),),
+        resources=(used("zookeeper", "coordinator", 6, None),),
+    )  # fmt: skip
+    assert request_time.requests(whole) == ()
+
+
+def test_one_architecture_alone_has_no_ratio_to_another() -> None:
+    assert request_time.pair_of(found(cell("dsbs", 22))) is None
+    assert request_time.pair_of(found(cell("dsbs", 22), cell("static", 20))) is None
+    assert not any("times as fast" in line for line in request_time_sentences.reasons(found(cell("dsbs", 22))))

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from coordinators.config import CoordinatorSetup
+from coordinators.errors import InvalidRequest, JournalFailed, Unreadable
+from coordinators.model import TopicPartition, TopicSettings
+from coordinators.registry import BACK_ENDS, create
+from coordinators.static.coordinator import StaticCoordinator
+from tests.contract.backend import Journals, addressed, asynchronous
+
+AT = TopicPartition("orders", 0)
+
+
+def setup(journals: Journals, me: int = 1, **options: object) -> CoordinatorSetup:
+    return CoordinatorSetup(addressed(me), tuple(map(addressed, (1, 2, 3))), journals.of(addressed(me)), options)
+
+
+@asynchronous
+async def test_a_restarted_broker_has_the_topics_and_settings_that_it_had() -> None:
+    journals = Journals()
+    before = StaticCoordinator(setup(journals))
+    await before.start()
+    await before.create_topic("orders", 3, 2, TopicSettings(retention_ms=5))
+    await before.create_topic("gone", 1, 1)
+    await before.delete_topic("gone")
+    after = StaticCoordinator(setup(journals))
+    await after.start()
+    assert after.view().topics == before.view().topics
+
+
+@asynchronous
+async def test_each_life_of_a_topics_name_is_told_apart_from_those_before_also_after_a_restart() -> None:
+    journals = Journals()
+    lives = []
+    for _ in range(2):
+        coordinator = StaticCoordinator(setup(journals))
+        await coordinator.start()
+        for _ in range(2):
+            lives.append((await coordinator.create_topic("orders", 1, 1)).topic.life)
+            await coordinator.delete_topic("orders")
+    assert len(set(lives)) == 4
+
+
+@asynchronous
+async def test_a_journal_that_cannot_be_rewritten_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    journals = Journals()
+    before = StaticCoordinator(setup(journals))
+    await before.start()
+    await before.create_topic("orders", 3, 2)
+    await before.delete_topic("orders")
+    await before.create_topic("orders", 3, 2)
+    journal = journals.of(addressed(1))("topics")
+
+    def refused(records: Iterable[bytes]) -> None:
+        raise JournalFailed("cannot rewrite topics.journal: Read-only file system")
+
+    monkeypatch.setattr(journal, "replace", refused)
+    after = StaticCoordinator(setup(journals))
+    await after.start()
+    assert after.view().topics == before.view().topics
+
+
+@asynchronous
+async def test_nothing_is_sent_whatever_is_done() -> None:
+    coordinator = StaticCoordinator(setup(Journals()))
+    await coordinator.start()
+    await coordinator.create_topic("orders", 3, 1)
+    assert coordinator.leader(AT) == coordinator.known_leader(AT)
+    assert {kind: row[:2] for kind, row in coordinator.meter.snapshot().items()} == {"create_topic": (0, 0)}
+
+
+@pytest.mark.parametrize("record", [b"", b"[]", b'{"name":"t"}', b'{"name":1,"partitions":1,"replication_factor":1}'])
+@asynchronous
+async def test_a_journal_that_holds_something_else_is_refused(record: bytes) -> None:
+    journals = Journals()
+    journals.of(addressed(1))("topics").append(record)
+    with pytest.raises(Unreadable, match="journal topics"):
+        await StaticCoordinator(setup(journals)).start()
+
+
+def test_an_option_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="metadata"):
+        StaticCoordinator(setup(Journals(), metadata="watch"))
+
+
+def test_a_back_end_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(InvalidRequest, match=r"static.*zookeeper.*'raft'"):
+        create("raft", setup(Journals()))
+
+
+def test_the_registry_makes_what_it_names() -> None:
+    assert isinstance(create("static", setup(Journals())), StaticCoordinator)
+    assert set(BACK_ENDS) >= {"static", "zookeeper"}

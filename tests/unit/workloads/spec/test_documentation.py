@@ -1,0 +1,95 @@
+"""docs/experiments.md and the file that is shipped say what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.workloads.spec.files import FILE, refusal, spec
+from workloads.spec import keys
+from workloads.spec.estimate import estimate
+from workloads.spec.keys import Key
+from workloads.spec.plan import resolve
+from workloads.spec.spec import load
+
+ROOT = Path(__file__).parents[4]
+DOCUMENT = (ROOT / "docs" / "experiments.md").read_text()
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
+TABLES: dict[str, dict[str, Key]] = {
+    "cluster": keys.CLUSTER,
+    "architectures": keys.ARCHITECTURE,
+    "workload": keys.WORKLOAD | keys.PERMISSIONS,
+    "experiments": keys.EXPERIMENT,
+    "profiles": keys.PROFILE,
+    "trials": keys.TRIALS,
+    "until": keys.UNTIL,
+    "pin": keys.PIN,
+}
+
+
+def rows(section: str) -> dict[str, tuple[str, str]]:
+    """Key -> allowed, default of the table under a heading."""
+    part = re.split(rf"\n##+ {section}\n", DOCUMENT)[1].split("\n## ")[0]
+    found = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", part, flags=re.MULTILINE)
+    return {key: (allowed, default.strip("`")) for key, allowed, default in found}
+
+
+@pytest.mark.parametrize("section", TABLES)
+def test_every_key_is_documented_as_it_is_read(section: str) -> None:
+    documented = rows(section)
+    for key, entry in TABLES[section].items():
+        allowed, default = documented[key]
+        assert allowed.replace("`", "") == entry.kind.allowed, key
+        if entry.default is not None:
+            assert default == entry.default, key
+
+
+def test_the_whole_file_of_the_document_is_read_and_can_be_planned() -> None:
+    (example,) = (each for each in EXAMPLES if each.startswith("version") and "brokres" not in each)
+    pieces = {name: piece for name in ("careful", "pin") for piece in EXAMPLES if piece.strip().startswith(f"{name}:")}
+    example = example.replace("\n\ntrials:", f"\n{pieces['careful']}\n{pieces['pin']}\ntrials:")
+    found = spec(example)
+    assert all(resolve(found, profile.name).trials for profile in found.profiles)
+    assert resolve(found, "careful").until
+    assert found.pin.clients == (1,)
+
+
+def test_the_messages_of_the_document_are_those_of_the_program() -> None:
+    (source,) = (each for each in EXAMPLES if "brokres" in each)
+    assert f"{refusal(source)}\n" in DOCUMENT
+
+
+def test_the_file_that_is_shipped_is_read_and_every_profile_of_it_can_be_planned() -> None:
+    found = load(ROOT / FILE)
+    names = [profile.name for profile in found.profiles]
+    assert names[:4] == ["steady", "paper", "quick", "full"]
+    for name in names:
+        assert estimate(resolve(found, name)).longest_trial_s < resolve(found, name).timeout_s
+
+
+def test_the_paper_profile_is_the_papers_set_up() -> None:
+    plan = resolve(load(ROOT / FILE), "paper")
+    assert plan.length.messages == 30_000
+    assert len(plan.blocks) == 4
+    assert len(plan.cells) == 14
+    assert {(cell.message_size, cell.batch_size) for cell in plan.cells} == {
+        *((size, 20) for size in (8, 16, 32, 64, 128)),
+        *((32, batch) for batch in (1, 20, 50)),
+    }
+
+
+def test_the_quick_profile_has_the_tries_that_it_takes_to_tell_the_papers_two_apart() -> None:
+    plan = resolve(load(ROOT / FILE), "quick")
+    assert {"zookeeper", "dsbs"} == {architecture.name for architecture in plan.architectures}
+    assert len(plan.blocks) >= 4, "an interval from fewer tries holds most ratios on a machine with other work"
+    assert estimate(plan).seconds < 100, "which is half as much again as it takes on two cores"
+
+
+def test_the_steady_profile_has_the_same_cells_as_the_paper_profile_in_windows_of_about_a_second() -> None:
+    shipped = load(ROOT / FILE)
+    steady, paper = resolve(shipped, "steady"), resolve(shipped, "paper")
+    assert steady.cells == paper.cells
+    assert steady.length.duration_s == 0.75
+    assert len(steady.blocks) == 3

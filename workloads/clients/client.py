@@ -1,0 +1,161 @@
+"""A client process: `python -m workloads.clients.client [DRIVER...]`, told by lines of JSON, one job after another.
+
+    runner -> client   {"produce": {...}} or {"consume": {...}}    a job; the client connects
+    client -> runner   {"joined": true}                            consumers alone
+    runner -> client   {"all_joined": true}                        consumers alone
+    client -> runner   {"ready": {"seconds": 0.1, ...}}            connected, or joined with these "partitions"
+    runner -> client   {"go": true}
+    client -> runner   {"started": true}                           consumers alone: the first fetch goes out
+    runner -> client   {"targets": {"0": 1000, ...}}               consumers alone: read up to here
+    client -> runner   {"done": {...}}  or  {"failed": "why"}
+    runner -> client   {"keep": true}                              the timed window is over: write down what was seen,
+                                                                   or, of a warm-up (false), do not
+    client -> runner   {"kept": true}
+
+One process serves all trials of a cluster's life, so that what is timed never holds the start of an interpreter. It
+loads the drivers that it is to use, and what it writes files with, while the cluster starts. It ends when the runner
+closes its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from importlib import import_module
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from workloads.clients.client_files import summary_of_consumed, summary_of_produced, write_consumed, write_produced
+from workloads.clients.drivers.api import ConsumeJob, ProduceJob, load
+from workloads.errors import BrokerlabError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Inbox:
+    """What is said and heard in the middle of a job: the runner's words are read by a thread."""
+
+    def __init__(self) -> None:
+        self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._targets: Mapping[int, int] | None = None
+        self._all_joined = False
+        self._started = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "targets" in message:
+                self._targets = {int(partition): end for partition, end in message["targets"].items()}
+            elif "all_joined" in message:
+                self._all_joined = True
+            else:
+                self._messages.put(message)
+        os._exit(0)  # the runner is done with us, or gone
+
+    def next(self) -> dict[str, Any]:
+        return self._messages.get()
+
+    def targets(self) -> Mapping[int, int] | None:
+        return self._targets
+
+    def all_joined(self) -> bool:
+        return self._all_joined
+
+    def started(self) -> None:
+        if not self._started:
+            self._started = True
+            say(started=True)
+
+    def forget_signals(self) -> None:
+        self._targets = None
+        self._all_joined = self._started = False
+
+
+def say(**message: object) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def produce(job: ProduceJob, inbox: Inbox) -> None:
+    producer = load(job.driver).Producer(job)
+    try:
+        before = monotonic()
+        producer.connect()
+        say(ready={"seconds": monotonic() - before})
+        inbox.next()
+        sent = producer.run()
+        say(done=summary_of_produced(sent))
+        if inbox.next()["keep"]:
+            write_produced(job, sent)
+        say(kept=True)
+    finally:
+        producer.close()
+
+
+def consume(job: ConsumeJob, inbox: Inbox) -> None:
+    consumer = load(job.driver).Consumer(job)
+    inbox.forget_signals()
+    try:
+        before = monotonic()
+        consumer.join()
+        say(joined=True)
+        partitions = consumer.settle(inbox)
+        say(ready={"seconds": monotonic() - before, "partitions": list(partitions)})
+        inbox.next()
+        seen = consumer.run(inbox)
+        say(done=summary_of_consumed(seen))
+        if inbox.next()["keep"]:
+            write_consumed(job, seen)
+        say(kept=True)
+    finally:
+        consumer.close()
+
+
+def serve(inbox: Inbox) -> None:
+    while True:
+        message = inbox.next()
+        try:
+            if "produce" in message:
+                produce(
+                    ProduceJob(**{**message["produce"], "bootstrap": tuple(message["produce"]["bootstrap"])}), inbox
+                )
+            else:
+                job = message["consume"]
+                lists = {name: tuple(job[name]) for name in ("bootstrap", "partitions")}
+                consume(ConsumeJob(**{**job, **lists}), inbox)
+        except* BrokerlabError as failed:
+            say(failed="; ".join(dict.fromkeys(map(str, _leaves(failed)))))
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def load_all(drivers: Sequence[str]) -> None:
+    for driver in drivers:
+        load(driver)
+    import_module("pyarrow.feather")
+
+
+class WithoutPandas:
+    """pyarrow asks pandas, which takes half a second to load, whether the lists that it is given come from there. A
+    client has none of it, so it is not found there."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"{name} has no work in a client", name=name)
+
+
+if __name__ == "__main__":
+    sys.meta_path.insert(0, WithoutPandas)
+    heard = Inbox()
+    load_all(sys.argv[1:])
+    serve(heard)

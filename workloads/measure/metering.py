@@ -1,0 +1,128 @@
+"""What a timed window costs: the counters of every process and broker, read before it and behind it.
+
+What is asked of the brokers themselves is asked outside: before the first reading of their processes, after the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from workloads.measure import sockets
+from workloads.measure.resources import Usage, reset_peak, usage_of
+from workloads.processes.java import collector_pause_s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from workloads.clients.drivers.api import Admin, BrokerStatistics
+    from workloads.measure.sockets import Connections
+    from workloads.processes.process import Process
+
+T = TypeVar("T")
+_Counters = dict[str, Any]  # a row, as the schema of the raw records has it
+
+
+@dataclass(slots=True)
+class Costs:
+    """Rows of a trial, as the schema of the raw records has them."""
+
+    resources: list[_Counters] = field(default_factory=list)
+    coordination: list[_Counters] = field(default_factory=list)
+    broker_requests: list[_Counters] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Of one process."""
+
+    usage: Usage
+    connections: Connections
+    collector_pause_s: float | None
+
+
+class Meter:
+    """Reads the counters of one window. `processes` has role and process by name."""
+
+    def __init__(self, processes: Mapping[str, tuple[str, Process]], admin: Admin) -> None:
+        self._processes = processes
+        self._admin = admin
+        self._before: Mapping[str, _Reading] = {}
+        self._earlier: Sequence[BrokerStatistics] = ()
+
+    async def begin(self) -> None:
+        """Raises `ProcessFailed` where a process has ended."""
+        for _, process in self._processes.values():
+            await _of(process, reset_peak)
+        self._earlier = await self._admin.statistics()
+        self._before = await self._readings()
+
+    async def end(self, window: str, wall_s: float, costs: Costs) -> None:
+        """Add what the window cost to `costs`. Raises `ProcessFailed` where a process has ended."""
+        after = await self._readings()
+        later = await self._admin.statistics()
+        earlier = {statistics.broker: statistics for statistics in self._earlier}
+        coordination_cpu_s = {
+            f"broker-{now.broker}": (now.coordination_cpu_ns - earlier[now.broker].coordination_cpu_ns) / 1e9
+            for now in later
+        }
+        for name, (role, _) in self._processes.items():
+            row = {"role": role, "node": name, "window": window, "wall_s": wall_s}
+            spent = _spent(self._before[name], after[name])
+            costs.resources.append({**row, **spent, "coordination_cpu_s": coordination_cpu_s.get(name)})
+        for now in later:
+            _note_counted(costs, f"broker-{now.broker}", window, earlier[now.broker], now)
+
+    async def _readings(self) -> dict[str, _Reading]:
+        usage = {name: await _of(process, usage_of) for name, (_, process) in self._processes.items()}
+        known = sockets.connections()
+        return {
+            name: _Reading(
+                usage[name],
+                await _of(process, lambda pid: sockets.of_process(pid, known)),
+                collector_pause_s(process.log),
+            )
+            for name, (_, process) in self._processes.items()
+        }
+
+
+def _spent(before: _Reading, after: _Reading) -> _Counters:
+    traffic = sockets.traffic_between(before.connections, after.connections)
+    pause_s = after.collector_pause_s
+    return {
+        **asdict(after.usage.since(before.usage)),
+        "received_bytes": traffic and traffic.received,
+        "sent_bytes": traffic and traffic.sent,
+        "gc_pause_s": None if pause_s is None else pause_s - (before.collector_pause_s or 0.0),
+    }
+
+
+def _note_counted(costs: Costs, node: str, window: str, earlier: BrokerStatistics, later: BrokerStatistics) -> None:
+    place = {"node": node, "window": window}
+    for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
+        row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
+        costs.coordination.append({**place, **row})
+    for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
+        row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
+        costs.broker_requests.append({**place, **row})
+
+
+def _grown(
+    later: Mapping[str, tuple[int, int, int]], earlier: Mapping[str, tuple[int, int, int]]
+) -> list[tuple[str, tuple[int, int, int]]]:
+    """What was added to each counter; the ones that did not move are left out."""
+    found = []
+    for name, (a, b, c) in later.items():
+        x, y, z = earlier.get(name, (0, 0, 0))
+        if (a, b, c) != (x, y, z):
+            found.append((name, (a - x, b - y, c - z)))
+    return found
+
+
+async def _of(process: Process, read: Callable[[int], T]) -> T:
+    """What the kernel says of a process. Raises `ProcessFailed` where it has ended."""
+    try:
+        return read(process.pid)
+    except ProcessLookupError:
+        await process.ended()
+        raise process.failure() from None

@@ -1,0 +1,132 @@
+"""How a run shows where it is: a live line on a terminal, a plain line per trial elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+    from workloads.run.runner import Finished
+    from workloads.spec.plan import Plan, Trial
+
+
+class Progress(Protocol):
+    def begin(self, plan: Plan, done: int) -> None:
+        """A run begins; `done` of its trials were finished by an earlier one."""
+
+    def grows(self, trials: int) -> None:
+        """So many trials are run beside those that were sure."""
+
+    def trial_begins(self, trial: Trial) -> None: ...
+
+    def trial_ends(self, trial: Trial, finished: Finished) -> None: ...
+
+    def end(self) -> None:
+        """The run is over, finished or not. Safe to call before `begin`."""
+
+
+class Pace:
+    """Trials done and left, and the time that the rest will take at the pace so far."""
+
+    def __init__(self, plan: Plan, done: int) -> None:
+        self.total = sum(trial.kind != "warmup" for trial in plan.trials if plan.is_sure(trial))
+        self.done = min(done, self.total)
+        self._done_before = self.done
+        self._started = monotonic()
+
+    def count(self, trial: Trial) -> None:
+        if trial.kind != "warmup":
+            self.done = min(self.done + 1, self.total)
+
+    def left_s(self) -> float | None:
+        """Seconds left, or None before the first trial of this run is over."""
+        here = self.done - self._done_before
+        return (monotonic() - self._started) / here * (self.total - self.done) if here else None
+
+
+class PlainProgress:
+    """One line a trial, for logs and pipes."""
+
+    def begin(self, plan: Plan, done: int) -> None:
+        self._pace = Pace(plan, done)
+        if done:
+            print(f"going on: {done} of {self._pace.total} trials are done", flush=True)
+
+    def grows(self, trials: int) -> None:
+        self._pace.total += trials
+
+    def trial_begins(self, trial: Trial) -> None:
+        """Said when it ends."""
+
+    def trial_ends(self, trial: Trial, finished: Finished) -> None:
+        self._pace.count(trial)
+        if trial.kind == "warmup" and not finished.reason:
+            return
+        left = self._pace.left_s()
+        about = "" if left is None else f", {duration(left)} left"
+        print(f"[{self._pace.done}/{self._pace.total}{about}] {describe(trial, finished)}", flush=True)
+
+    def end(self) -> None:
+        """Nothing to clear."""
+
+
+class LiveProgress:
+    """A line that stays at the foot of the terminal; what fails or does not balance is printed above it."""
+
+    def __init__(self) -> None:
+        self._bar: RichProgress | None = None
+
+    def begin(self, plan: Plan, done: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+        self._bar = Progress(*columns, TextColumn("{task.description}"), transient=True)
+        self._pace = Pace(plan, done)
+        self._task = self._bar.add_task("starting", total=self._pace.total, completed=self._pace.done, left="")
+        self._bar.start()
+
+    def grows(self, trials: int) -> None:
+        assert self._bar is not None, "a run begins before it grows"
+        self._pace.total += trials
+        self._bar.update(self._task, total=self._pace.total)
+
+    def trial_begins(self, trial: Trial) -> None:
+        assert self._bar is not None, "a run begins before its trials"
+        self._bar.update(self._task, description=trial.id if trial.kind != "warmup" else f"warm-up for {trial.cell.id}")
+
+    def trial_ends(self, trial: Trial, finished: Finished) -> None:
+        assert self._bar is not None, "a run begins before its trials"
+        self._pace.count(trial)
+        left = self._pace.left_s()
+        about = "" if left is None else f"{duration(left)} left"
+        line = describe(trial, finished)
+        self._bar.update(self._task, completed=self._pace.done, left=about, description=line)
+        if finished.reason:
+            self._bar.console.print(line, markup=False, highlight=False)
+
+    def end(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def describe(trial: Trial, finished: Finished) -> str:
+    rates = f"{finished.produced_rps:,.0f}/s produced, {finished.consumed_rps:,.0f}/s consumed"
+    if not finished.reason:
+        return f"{trial.id}: {rates}"
+    return f"{trial.id}: {finished.verdict.upper()}: {finished.reason}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them: 42 s, 3 min 20 s, 2 h 5 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def progress_for(stream: object = sys.stdout) -> Progress:
+    return LiveProgress() if getattr(stream, "isatty", lambda: False)() else PlainProgress()

@@ -1,0 +1,368 @@
+"""Run a plan: blocks, legs, trials. What is finished is on disk before the next begins, so a run can be killed and
+goes on from there."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field, replace
+from shutil import rmtree
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from workloads.clients.client_files import with_trial_id
+from workloads.clients.drivers.api import DriverError, load
+from workloads.errors import BrokerlabError
+from workloads.processes.pinning import bind
+from workloads.processes.ports import NoFreePort
+from workloads.processes.process import ProcessFailed
+from workloads.run.manifest import new_manifest, now
+from workloads.run.precision import Precision
+from workloads.run.wall_time import Spent, described
+from workloads.services.zookeeper import ZooKeeperUnready
+from workloads.systems.brokerlab import Client, ClientFailed, Cluster
+from workloads.topology.api import TopologyFailed, TopologyUnavailable
+from workloads.topology.choice import remove_everywhere, topology_of
+from workloads.trial.trial import Measured, Size, TrialRun, trial_row
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from workloads.checkers.audit import Counts
+    from workloads.clients.drivers.api import Admin
+    from workloads.results import ResultsFolder
+    from workloads.run.progress import Progress
+    from workloads.spec.plan import Block, Leg, Plan, Trial
+    from workloads.topology.api import Topology
+    from workloads.trial.trial import Result
+
+VALID: Final = "valid"
+INVALID: Final = "invalid"  # finished, and does not balance
+FAILED: Final = "failed"  # not finished; run again by the next `run`
+# So many clusters of a leg may be lost before a measured trial; then the rest of the leg fails.
+LOST_MAX: Final = 2
+# A client that loses its broker may say so before the broker's own end is noticed, which is the better reason.
+END_NOTICED_WITHIN_S: Final = 1.0
+# The faster end's window may be shorter than asked for, but not so short that its rate says nothing.
+SHORTEST_WINDOW_S: Final = 0.35
+# At least this much of each partition is consumed: in streaming, the warm-up that sizes may end before consumers get
+# anything, because producers keep the brokers or ZooKeeper busy.
+BATCHES_CONSUMED_MIN: Final = 10
+
+
+class SpecChanged(BrokerlabError):
+    """The folder holds another experiment's records."""
+
+    exit_code = 2
+
+
+class DiskFull(BrokerlabError):
+    """Raw records could not be written."""
+
+
+class ClusterLost(BrokerlabError):
+    """A cluster did not come to its first measured trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a trial; `counts` and `requests` where it was finished."""
+
+    verdict: str
+    reason: str
+    counts: Counts | None = None
+    requests: pa.Table | None = None
+    latency: Sequence[Mapping[str, Any]] = ()
+
+    def under(self, trial_id: str) -> Outcome:
+        """The same, for a trial of another name."""
+        requests = None if self.requests is None else with_trial_id(self.requests, trial_id)
+        return replace(self, requests=requests, latency=[{**row, "trial_id": trial_id} for row in self.latency])
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A trial's end, as the progress line shows it."""
+
+    verdict: str
+    reason: str
+    produced_rps: float
+    consumed_rps: float
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    valid: int
+    invalid: int
+    failed: int
+    spent: str = field(default="", compare=False)  # what the time went into, as it is said
+
+
+class Run:
+    """One plan into one results folder."""
+
+    def __init__(self, plan: Plan, results: ResultsFolder, progress: Progress) -> None:
+        self._plan = plan
+        self._results = results
+        self._progress = progress
+        self._work = results.path / "work"
+        self._manifest = self._opened_manifest()
+        self._precision = Precision(plan, results)
+        self._spent = Spent(self._manifest.setdefault("spent", {}))
+        # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
+        self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
+        # What came of the trial before, if it was a calibration.
+        self._calibrated: tuple[Trial, Size | None, Measured, Outcome] | None = None
+
+    def _opened_manifest(self) -> dict[str, Any]:
+        found = self._results.manifest_to_go_on_with()
+        if found is None:
+            return new_manifest(self._plan)
+        if found["spec_hash"] != self._plan.spec_hash:
+            raise SpecChanged(
+                f"{self._results.path} holds records of another spec (hash {found['spec_hash'][:12]}, this one is "
+                f"{self._plan.spec_hash[:12]}); name a new folder with --out"
+            )
+        return found
+
+    async def run(self) -> Summary:
+        """Everything that is not done yet. Raises `UserError` where nothing can run, `DiskFull`."""
+        sure = {trial.id for trial in self._plan.trials if trial.kind != "warmup" and self._plan.is_sure(trial)}
+        self._manifest["ended"] = None
+        self._note_planned(sure)
+        self._progress.begin(self._plan, len(self._over & sure))
+        tries = 0
+        try:
+            for block in self._plan.blocks:
+                if not self._is_needed(block):
+                    break
+                self._open_as_closed(block)
+                for leg in block.legs:
+                    await self._leg(leg)
+                tries = block.number
+        finally:
+            await remove_everywhere(self._work, self._plan.hosts)
+            self._progress.end()
+        summary = self._summary()
+        if not summary.failed:  # else the next run goes on here
+            self._manifest["ended"] = now()
+            self._manifest["tries"] = max(tries, self._manifest.get("tries", 0))
+        self._results.write_manifest(self._manifest)
+        return summary
+
+    def _note_planned(self, trials: Collection[str]) -> None:
+        self._manifest["planned"] = sorted({*self._manifest["planned"], *trials})
+        self._results.write_manifest(self._manifest)
+
+    def _is_needed(self, block: Block) -> bool:
+        """Whether a block is run: one that is not sure, only where those before it do not tell the ratios apart well
+        enough. They are on disk, so an interrupted run that goes on decides the same."""
+        trials = [trial for leg in block.legs for trial in leg.trials if trial.kind != "warmup"]
+        if all(map(self._plan.is_sure, trials)):
+            return True
+        assert self._plan.until is not None, "only with `until` are there blocks that are not sure"
+        if self._precision.reached(self._plan.until.ratio_interval, block.number - 1):
+            return False
+        ids = {trial.id for trial in trials}
+        self._note_planned(ids)
+        self._progress.grows(len(ids - self._over))
+        return True
+
+    def _open_as_closed(self, block: Block) -> None:
+        """The calibration that closed the block before, a moment ago, opens this one too: once more, it would only say
+        the same again. An interrupted run that goes on here measures anew."""
+        opening = block.legs[0].trials[-1]
+        if self._calibrated is None or not self._wanted(opening) or opening.kind != "calibration":
+            return
+        last, size, measured, outcome = self._calibrated
+        closing = {each.legs[-1].trials[-1].id for each in self._plan.blocks if each.number < block.number}
+        if last.id in closing and outcome.verdict == VALID:
+            self._end(opening, size, measured, outcome.under(opening.id), elapsed_s=0.0)
+
+    def _summary(self) -> Summary:
+        verdicts = [verdict for verdict, _ in self._results.finished_trials().values()]
+        valid, invalid, failed = (verdicts.count(verdict) for verdict in (VALID, INVALID, FAILED))
+        return Summary(valid, invalid, failed, described(self._manifest["spent"]))
+
+    async def _leg(self, leg: Leg) -> None:
+        """Run what is not over. A trial that fails may have left anything behind, so the rest gets a new cluster."""
+        self._give_up(self._unsized(leg), "the warm-up that finds its length failed, in the run's first block")
+        lost = 0
+        while left := self._left_of(leg):
+            try:
+                with self._spent.beside_trials("clusters"):
+                    await self._cluster_life(leg, left)
+            except ClusterLost as error:
+                lost += 1
+                if lost == LOST_MAX:
+                    self._give_up(left, str(error))
+
+    def _give_up(self, trials: Sequence[Trial], reason: str) -> None:
+        for trial in trials:
+            self._calibrated = None
+            if trial.kind != "warmup":
+                self._end(trial, None, Measured(), Outcome(FAILED, reason), elapsed_s=0.0)
+
+    def _unsized(self, leg: Leg) -> list[Trial]:
+        """Trials whose length nobody knows, nor will before their turn comes."""
+        known = {*self._manifest["sizes"], *(self._size_key(trial) for trial in leg.trials if trial.sizes)}
+        left = (trial for trial in self._left_of(leg) if trial.kind != "warmup" and trial.length.messages is None)
+        return [trial for trial in left if self._size_key(trial) not in known]
+
+    def _left_of(self, leg: Leg) -> list[Trial]:
+        """The leg's trials that are not over, with the warm-ups that they need; empty if nothing but those is left.
+
+        A warm-up that finds a length warms as well as one that does not.
+        """
+        wanted = [trial for trial in leg.trials if self._wanted(trial)]
+        if any(trial.sizes for trial in wanted):
+            wanted = [trial for trial in wanted if trial.kind != "warmup" or trial.sizes]
+        return wanted if any(trial.kind != "warmup" for trial in wanted) else []
+
+    def _wanted(self, trial: Trial) -> bool:
+        if trial.kind != "warmup":
+            return trial.id not in self._over
+        return not (trial.sizes and self._size_key(trial) in self._manifest["sizes"])
+
+    async def _cluster_life(self, leg: Leg, trials: Sequence[Trial]) -> None:
+        """Run trials until all are over or one fails. Raises `ClusterLost`."""
+        first = next(trial for trial in trials if trial.kind != "warmup")
+        label = f"block-{first.block}-{leg.architecture.name}-{first.position}"
+        logs = self._results.path / "logs" / label
+        async with AsyncExitStack() as stack:
+            topology = topology_of(leg.cluster, *_clients_needed(trials), self._plan.hosts)
+            stack.push_async_callback(topology.stop)
+            cluster = Cluster(leg.architecture, leg.cluster, self._work / label, logs, topology=topology)
+            stack.push_async_callback(cluster.stop)
+            try:
+                await topology.start(logs)
+                clients = await self._clients(stack, trials, logs, topology)  # they load while the cluster starts
+                await cluster.start()
+            except (ProcessFailed, ZooKeeperUnready, NoFreePort, TopologyUnavailable, TopologyFailed) as error:
+                raise ClusterLost(f"the cluster did not start: {error}") from error
+            admin = load(first.cell.workload.driver).Admin(cluster.rpc_addresses, topology.proxy)
+            stack.push_async_callback(admin.close)
+            bound = [*cluster.processes_here.values(), *((client.role, client.process) for client in clients)]
+            for role, process in bound:
+                bind(process.pid, self._plan.pin.of_role(role))
+            for trial in trials:
+                outcome = await self._trial(trial, cluster, clients, admin)
+                if outcome.verdict == FAILED:
+                    if trial.kind == "warmup":
+                        raise ClusterLost(f"{trial.id}: {outcome.reason}")
+                    return
+
+    async def _clients(
+        self, stack: AsyncExitStack, trials: Sequence[Trial], logs: Path, topology: Topology
+    ) -> list[Client]:
+        """As many producers and consumers as the hungriest of the trials needs, and who reads the logs afterwards."""
+        clients = [await Client.start_reader(logs)]
+        stack.push_async_callback(clients[0].process.stop)
+        drivers = sorted({trial.cell.workload.driver for trial in trials})
+        for role, count in zip(("producer", "consumer"), _clients_needed(trials), strict=True):
+            for number in range(count):
+                client = await Client.start(role, number, drivers, logs, topology)
+                stack.push_async_callback(client.process.stop)
+                clients.append(client)
+        return clients
+
+    async def _trial(self, trial: Trial, cluster: Cluster, clients: Sequence[Client], admin: Admin) -> Outcome:
+        """Run one trial and write it down."""
+        work = self._work / "trial"
+        rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        size = self._size(trial)
+        run = TrialRun(trial, size, cluster, clients, admin, work, self._plan.timeout_s)
+        self._progress.trial_begins(trial)
+        before = monotonic()
+        try:
+            result = await self._watched(run, cluster)
+            verdict = INVALID if result.findings else VALID
+            outcome = Outcome(verdict, "; ".join(result.findings), result.counts, result.requests, result.latency)
+        except (ProcessFailed, ClientFailed, DriverError, TopologyFailed, TrialTimeout) as failed:
+            outcome = Outcome(FAILED, str(failed))
+        elapsed_s = monotonic() - before
+        self._end(trial, size, run.measured, outcome, elapsed_s)
+        self._calibrated = (trial, size, run.measured, outcome) if trial.kind == "calibration" else None
+        if trial.kind == "warmup":
+            self._spent.add("warm-ups", monotonic() - before)
+        else:
+            self._spent.add_trial(monotonic() - before, run.measured.windows_s, run.measured.audit_s)
+        return outcome
+
+    def _end(self, trial: Trial, size: Size | None, measured: Measured, outcome: Outcome, elapsed_s: float) -> None:
+        """Write down what came of a trial (of a warm-up, only the length that it found), and say it."""
+        try:
+            if trial.kind != "warmup":
+                row = trial_row(self._plan, trial, size, measured, outcome)
+                self._results.write_trial(row, outcome.requests or [], outcome.latency)
+                self._over.add(trial.id)
+            elif trial.sizes and outcome.verdict != FAILED:
+                self._manifest["sizes"][self._size_key(trial)] = asdict(_found_size(trial, measured))
+                self._results.write_manifest(self._manifest)
+        except OSError as error:
+            raise DiskFull(
+                f"{error.strerror or error}: trial {trial.id} cannot be written to {self._results.path}; what is "
+                "there is kept, and the same command goes on with it"
+            ) from error
+        finished = Finished(outcome.verdict, outcome.reason, *measured.rates(), elapsed_s)
+        self._progress.trial_ends(trial, finished)
+
+    async def _watched(self, run: TrialRun, cluster: Cluster) -> Result:
+        """Run the trial while the cluster lives and the time lasts."""
+        work = asyncio.create_task(run.run())
+        watch = asyncio.create_task(cluster.failed())
+        try:
+            await asyncio.wait({work, watch}, timeout=self._plan.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() and work.exception() is not None:
+                await asyncio.wait({watch}, timeout=END_NOTICED_WITHIN_S)
+            if watch.done():
+                raise watch.result()
+            if not work.done():
+                raise TrialTimeout(f"not finished within {self._plan.timeout_s:g} s; it was {run.stage}")
+            return work.result()
+        finally:
+            watch.cancel()
+            work.cancel()
+            await asyncio.gather(work, watch, return_exceptions=True)
+
+    def _size_key(self, trial: Trial) -> str:
+        return f"{trial.cell.id}/{trial.architecture.name}"
+
+    def _size(self, trial: Trial) -> Size | None:
+        """How long a trial is; None for a warm-up, which goes by time."""
+        if trial.length.messages is not None:
+            return Size(trial.length.messages, trial.length.messages)
+        if trial.kind == "warmup":
+            return None
+        return Size(**self._manifest["sizes"][self._size_key(trial)])
+
+
+def _clients_needed(trials: Sequence[Trial]) -> tuple[int, int]:
+    """Producers and consumers of the hungriest of the trials."""
+    workloads = [trial.cell.workload for trial in trials]
+    return max(each.producers for each in workloads), max(each.consumers for each in workloads)
+
+
+def _found_size(trial: Trial, measured: Measured) -> Size:
+    """For windows of about the asked length at the rates that the warm-up reached, each end at its own.
+
+    Where consumption is the faster end it has to be sent more to read, yet not so much that production takes long.
+    """
+    asked = trial.sizes
+    assert asked is not None, "a warm-up that sizes says for which length"
+    assert asked.duration_s is not None, "a trial of so many messages needs no sizing"
+    produced_rps, consumed_rps = measured.rates()
+    wanted = max(produced_rps * asked.duration_s, consumed_rps * min(SHORTEST_WINDOW_S, asked.duration_s))
+    batch = trial.cell.batch_size
+    messages = max(asked.messages_min, round(wanted / batch) * batch)
+    least = min(asked.messages_min, BATCHES_CONSUMED_MIN * batch * trial.cell.cluster.partitions)
+    return Size(messages, min(messages, max(least, round(consumed_rps * asked.duration_s))))
+
+
+class TrialTimeout(BrokerlabError):
+    """A trial took longer than the spec allows."""

@@ -1,0 +1,149 @@
+"""How much a plan will take: messages, disk and time.
+
+The rates are those measured before the design on two cores, with three brokers on one machine. They are for deciding
+whether to start, not for comparing: another machine may differ by several times, and the run's own progress line
+knows better after a few trials.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from workloads.errors import PlanError
+from workloads.spec.plan import Cell, Plan, Trial
+from workloads.spec.settings import Architecture
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What a driver spends, end to end; the sum is the time of a message."""
+
+    request_s: float
+    message_s: float
+    byte_s: float
+
+
+_DRIVERS = {
+    # 160,000-220,000 requests/s at one message a request, 1.2-2.0 million messages/s at 20: both follow from these.
+    "kafka": _Costs(request_s=5.0e-6, message_s=0.4e-6, byte_s=1 / 500e6),
+    # 2,400 requests/s one at a time, 8,700 at 16 at once.
+    "grpc": _Costs(request_s=1 / 5_000, message_s=1.0e-6, byte_s=1 / 300e6),
+}
+# kazoo, one operation at a time, which is the slowest that it is: a wait too long is the better surprise.
+_ZOOKEEPER_READ_S = 1 / 2_800
+_ZOOKEEPER_WRITE_S = 1 / 2_300
+
+_CLUSTER_START_S = {"static": 1.0, "dsbs": 1.5, "zookeeper": 3.0}  # ZooKeeper's JVM starts in about a second
+_TRIAL_OVERHEAD_S = 0.5  # topic, clients, audit, raw records
+_ANALYSIS_S = 25.0  # Spark's start, mostly
+
+_RECORD_BYTES = 20  # what a record adds to its payload, on disk
+_BATCH_BYTES = 100  # a batch's header (61), and its share of the index
+# Where time sets N, a machine faster than the one of these rates writes more than they say.
+_FASTER_MACHINE = 2
+
+_REQUEST_ROW_BYTES = 40  # of Parquet; both times are most of it
+_SLICE_ROW_BYTES = 200  # where the client library hides its requests: one row for each 10 ms, with a histogram
+_SLICES_PER_S = 100
+_TRIAL_FILES_BYTES = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEstimate:
+    messages: int
+    window_s: float  # production's, which N is set by
+    seconds: float  # of the whole trial
+    bytes_on_disk: int  # its topic, on all replicas
+    bytes_results: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    cells: int
+    trials: int  # measured ones
+    messages: int  # of all trials
+    bytes_on_disk_peak: int  # the largest topic (each is deleted after its trial) on all replicas, and all raw records
+    bytes_results: int  # raw records alone
+    seconds: float
+    longest_trial_s: float
+
+
+def estimate(plan: Plan) -> Estimate:
+    # The calibration that closes a block opens the next one: it takes no time again, but is written down again.
+    legs = [leg for number, block in enumerate(plan.blocks) for leg in block.legs[min(number, 1) :]]
+    expected = [estimate_trial(trial) for leg in legs for trial in leg.trials]
+    starts = Counter(leg.architecture.coordinator for leg in legs)
+    results = sum(estimate_trial(trial).bytes_results for trial in plan.trials)
+    return Estimate(
+        cells=len(plan.cells),
+        trials=sum(trial.kind == "measured" for trial in plan.trials),
+        messages=sum(each.messages for each in expected),
+        bytes_on_disk_peak=max(each.bytes_on_disk for each in expected) + results,
+        bytes_results=results,
+        seconds=sum(each.seconds for each in expected)
+        + sum(_CLUSTER_START_S[coordinator] * count for coordinator, count in starts.items())
+        + _ANALYSIS_S,
+        longest_trial_s=max(each.seconds for each in expected),
+    )
+
+
+def estimate_trial(trial: Trial) -> TrialEstimate:
+    cell, length = trial.cell, trial.length
+    production_s = _production_s(cell, trial.architecture)
+    consumption_s = _consumption_s(cell, trial.architecture)
+    if length.messages is not None:
+        messages, margin = length.messages, 1
+    else:
+        assert length.duration_s is not None, "a length is one or the other"
+        messages, margin = max(length.messages_min, round(length.duration_s / production_s)), _FASTER_MACHINE
+    produced_s, consumed_s = messages * production_s, messages * consumption_s
+    if length.duration_s is not None:
+        consumed_s = min(consumed_s, length.duration_s)  # the rest stays unread
+    spent_s = produced_s + consumed_s if cell.mode == "split" else max(produced_s, consumed_s)
+    requests = -(-messages // cell.batch_size)
+    stored = messages * (cell.message_size + _RECORD_BYTES) + requests * _BATCH_BYTES
+    return TrialEstimate(
+        messages=messages,
+        window_s=produced_s,
+        seconds=spent_s + _TRIAL_OVERHEAD_S,
+        bytes_on_disk=stored * cell.cluster.replication_factor * margin,
+        bytes_results=_TRIAL_FILES_BYTES + _rows_bytes(cell, requests, spent_s) * margin,
+    )
+
+
+def check_disk(expected: Estimate, free_bytes: int) -> None:
+    """Return if the plan fits; raise PlanError with both numbers if not."""
+    if expected.bytes_on_disk_peak > free_bytes:
+        raise PlanError(
+            f"the plan needs about {expected.bytes_on_disk_peak:,} bytes of disk at its peak, and {free_bytes:,} are "
+            "free; free some, shorten the trials, or run a part with --only"
+        )
+
+
+def _production_s(cell: Cell, architecture: Architecture) -> float:
+    """Of one message."""
+    costs = _DRIVERS[cell.workload.driver]
+    request_s = costs.request_s + _lookup_s(architecture)
+    fastest_s = request_s / cell.batch_size + costs.message_s + costs.byte_s * cell.message_size
+    return fastest_s if cell.workload.rate is None else max(fastest_s, 1 / cell.workload.rate)
+
+
+def _consumption_s(cell: Cell, architecture: Architecture) -> float:
+    """Of one message."""
+    costs = _DRIVERS[cell.workload.driver]
+    request_s = costs.request_s + _lookup_s(architecture)
+    if architecture.offsets == "every_commit" and cell.workload.commit == "every_batch":
+        request_s += _ZOOKEEPER_WRITE_S
+    return request_s / cell.batch_size + costs.message_s + costs.byte_s * cell.message_size
+
+
+def _lookup_s(architecture: Architecture) -> float:
+    return _ZOOKEEPER_READ_S if architecture.metadata == "lookup" else 0.0
+
+
+def _rows_bytes(cell: Cell, requests: int, seconds: float) -> int:
+    if cell.workload.driver == "grpc":
+        return 2 * requests * _REQUEST_ROW_BYTES
+    clients = cell.workload.producers + cell.workload.consumers
+    return round(seconds * _SLICES_PER_S) * clients * _SLICE_ROW_BYTES

@@ -1,0 +1,297 @@
+"""The document to a Spec: section by section, then what no single key can show: combinations that cannot be."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from workloads.spec import fields, keys
+from workloads.spec.fields import Given
+from workloads.spec.settings import Architecture, ClusterSettings, Hosts, Length, Pin, Point, Until, WorkloadSettings
+from workloads.spec.sizes import format_size
+from workloads.spec.spec import Experiment, Profile, Spec, TrialSettings
+from workloads.spec.yaml_source import Entry, Node, Place
+
+VERSION = "1"
+CELLS_MAX = 10_000  # of all experiments of a file; at a second a trial, that many take hours a try
+SECTIONS = ("version", "cluster", "architectures", "workload", "experiments", "profiles", "trials", "pin", "hosts")
+REQUIRED = ("version", "architectures", "experiments", "profiles")
+TRIES_OF_INTERVAL = 2
+# The results folder holds a link of this name to the newest run.
+RESERVED_PROFILE = "latest"
+
+# The cell that is run at both ends of each block: the one that both of the paper's sweeps share.
+CALIBRATION = {"message_size": 32, "batch_size": 20, "mode": "split"}
+
+_Axes = Mapping[str, tuple[Given, ...]]
+
+
+def read(document: Node, file: str) -> Spec:
+    """Raises SpecError at the first thing that is wrong."""
+    if version := fields.mapping(document, "the file").entries.get("version"):  # first: it says which keys there are
+        fields.value(keys.word(VERSION), "version", version.value)
+    entries = fields.section(document, "the file", SECTIONS, REQUIRED)
+    base = _base(entries)
+    trials = _trials(entries)
+    architectures = {
+        name: _architecture(name, entry)
+        for name, entry in fields.named(entries["architectures"].value, "architectures").items()
+    }
+    experiments = _experiments(entries["experiments"].value, base)
+    hosts = _hosts(entries)
+    if hosts is None and any(p.cluster.topology == "hosts" for each in experiments.values() for p in each.points):
+        raise entries["experiments"].key_place.error("topology: hosts needs a section 'hosts' that names them")
+    profiles = tuple(
+        _profile(name, entry, architectures, experiments, trials)
+        for name, entry in fields.named(entries["profiles"].value, "profiles").items()
+    )
+    return Spec(
+        file=file,
+        architectures=tuple(architectures.values()),
+        experiments=tuple(experiments.values()),
+        profiles=profiles,
+        trials=trials,
+        pin=_pin(entries),
+        hosts=hosts,
+        calibration=_calibration(base, document.place),
+    )
+
+
+def _base(entries: Mapping[str, Entry]) -> dict[str, tuple[Given, ...]]:
+    """What `cluster` and `workload` say, and the defaults of what they do not say: where every experiment starts."""
+    base = {key: fields.default_axis(key) for key in keys.AXES}
+    base |= {key: (Given(spec.kind.parse(str(spec.default)), None),) for key, spec in keys.PERMISSIONS.items()}
+    if "cluster" in entries:
+        base |= _axes(fields.section(entries["cluster"].value, "cluster", keys.CLUSTER))
+    if "workload" in entries:
+        known = keys.WORKLOAD | keys.PERMISSIONS
+        base |= _axes(fields.section(entries["workload"].value, "workload", known))
+    return base
+
+
+def _axes(entries: Mapping[str, Entry]) -> dict[str, tuple[Given, ...]]:
+    return {key: _permission(key, entry.value) or fields.axis(key, entry.value) for key, entry in entries.items()}
+
+
+def _permission(key: str, node: Node) -> tuple[Given, ...]:
+    if key not in keys.PERMISSIONS:
+        return ()
+    return (Given(fields.value(keys.PERMISSIONS[key].kind, key, node), node.place),)
+
+
+def _trials(entries: Mapping[str, Entry]) -> TrialSettings:
+    found = fields.section(entries["trials"].value, "trials", keys.TRIALS) if "trials" in entries else {}
+    given = {key: fields.optional(keys.TRIALS, key, found) for key in keys.TRIALS}
+    return TrialSettings(given["seed"], given["warmup"], given["timeout_s"])
+
+
+def _pin(entries: Mapping[str, Entry]) -> Pin:
+    found = fields.section(entries["pin"].value, "pin", keys.PIN) if "pin" in entries else {}
+    return Pin(**{role: fields.distinct(keys.PIN[role].kind, role, entry.value) for role, entry in found.items()})
+
+
+def _architecture(name: str, entry: Entry) -> Architecture:
+    label = f"architecture {name!r}"
+    found = fields.section(entry.value, label, keys.ARCHITECTURE, required=("coordinator",))
+    given = {key: fields.optional(keys.ARCHITECTURE, key, found) for key in keys.ARCHITECTURE}
+    if given["coordinator"] != "zookeeper":
+        for key in ("metadata", "offsets", "offsets_interval_ms"):
+            if key in found:
+                raise found[key].key_place.error(
+                    f"{label} cannot have {key!r}: only the coordinator zookeeper has that choice"
+                )
+        return Architecture(name, given["coordinator"])
+    if given["offsets"] == "interval" and "offsets_interval_ms" not in found:
+        raise found["offsets"].value.place.error(f"{label} with offsets: interval lacks the key 'offsets_interval_ms'")
+    if given["offsets"] != "interval" and "offsets_interval_ms" in found:
+        raise found["offsets_interval_ms"].key_place.error(
+            f"{label} cannot have 'offsets_interval_ms' without offsets: interval"
+        )
+    return Architecture(name, **given)
+
+
+def _hosts(entries: Mapping[str, Entry]) -> Hosts | None:
+    if "hosts" not in entries:
+        return None
+    found = fields.section(entries["hosts"].value, "hosts", keys.HOSTS, required=("brokers", "zookeeper"))
+    return Hosts(
+        fields.distinct(keys.HOSTS["brokers"].kind, "brokers", found["brokers"].value),
+        fields.optional(keys.HOSTS, "zookeeper", found),
+        fields.optional(keys.HOSTS, "ssh_config", found),
+    )
+
+
+def _experiments(node: Node, base: _Axes) -> dict[str, Experiment]:
+    experiments: dict[str, Experiment] = {}
+    cells = 0
+    for name, entry in fields.named(node, "experiments").items():
+        axes = _experiment_axes(name, entry, base)
+        cells += math.prod(len(values) for values in axes.values())
+        if cells > CELLS_MAX:
+            raise entry.key_place.error(
+                f"the experiments up to {name!r} have {cells:,} cells; at most {CELLS_MAX:,} are planned"
+            )
+        points = tuple(_points(axes, f"experiment {name!r}", entry.key_place))
+        experiments[name] = Experiment(name, points)
+    return experiments
+
+
+def _experiment_axes(name: str, entry: Entry, base: _Axes) -> _Axes:
+    known = keys.AXES | keys.PERMISSIONS
+    label = f"experiment {name!r}"
+    return {**base, **_axes(fields.section(entry.value, label, known, required=keys.EXPERIMENT))}
+
+
+def _points(axes: _Axes, label: str, place: Place) -> Iterator[Point]:
+    for combination in itertools.product(*axes.values()):
+        given = dict(zip(axes, combination, strict=True))
+        _refuse_impossible(given, label, place)
+        yield _point({key: each.value for key, each in given.items()})
+
+
+def _refuse_impossible(given: Mapping[str, Given], label: str, place: Place) -> None:
+    """Raises SpecError, at the first key named that stands in the file, for settings that contradict each other."""
+    value = {key: each.value for key, each in given.items()}
+    request = value["batch_size"] * value["message_size"]
+    blame: tuple[str, ...]
+    if value["replication_factor"] > value["brokers"]:
+        blame = ("replication_factor", "brokers")
+        reason = f"replication_factor {value['replication_factor']} needs as many brokers, not {value['brokers']}"
+    elif value["consumers"] > value["partitions"] and not value["idle_consumers"]:
+        blame = ("consumers", "partitions")
+        reason = (
+            f"{value['consumers']} consumers on {value['partitions']} partitions leave some without one; "
+            "add idle_consumers: true if that is meant"
+        )
+    elif any(value["rtt_ms"]) and value["topology"] != "namespaces":
+        blame = ("rtt_ms", "topology")
+        reason = "rtt_ms needs topology: namespaces; nothing else is delayed"
+    elif request > keys.REQUEST_BYTES_MAX:
+        blame = ("batch_size", "message_size")
+        reason = (
+            f"batch_size {value['batch_size']:,} x message_size {format_size(value['message_size'])} is a request of "
+            f"{request:,} bytes; at most {keys.REQUEST_BYTES_MAX:,} are allowed"
+        )
+    else:
+        return
+    places = (given[key].place for key in blame)
+    raise next((each for each in places if each is not None), place).error(f"{label}: {reason}")
+
+
+def _point(value: Mapping[str, Any]) -> Point:
+    fsync, commit = value["fsync"], value["commit"]
+    cluster = ClusterSettings(
+        brokers=value["brokers"],
+        partitions=value["partitions"],
+        replication_factor=value["replication_factor"],
+        acks=value["acks"],
+        fsync=fsync.word,
+        fsync_interval_ms=fsync.interval_ms,
+        topology=value["topology"],
+        rtt_ms=value["rtt_ms"],
+    )
+    workload = WorkloadSettings(
+        driver=value["driver"],
+        producers=value["producers"],
+        consumers=value["consumers"],
+        commit=commit.word,
+        commit_interval_ms=commit.interval_ms,
+        fetch=value["fetch"],
+        rate=value["rate"],
+    )
+    return Point(cluster, workload, value["message_size"], value["batch_size"], value["mode"])
+
+
+def _calibration(base: _Axes, place: Place) -> Point:
+    """The first value of each setting, as fast as it goes: an intended rate would hide the drift that it looks for."""
+    first = {key: values[:1] for key, values in base.items()}
+    fixed = {key: (Given(value, None),) for key, value in CALIBRATION.items()}
+    (point,) = _points({**first, **fixed}, "cluster and workload as they stand", place)
+    return replace(point, workload=replace(point.workload, rate=None))
+
+
+def _profile(
+    name: str,
+    entry: Entry,
+    architectures: Mapping[str, Architecture],
+    experiments: Mapping[str, Experiment],
+    trials: TrialSettings,
+) -> Profile:
+    if name == RESERVED_PROFILE:
+        raise entry.key_place.error(f"a profile cannot be named {name!r}: results/{name} points to the newest run")
+    label = f"profile {name!r}"
+    known = ("experiments", "architectures", *keys.PROFILE, "until")
+    found = fields.section(entry.value, label, known, required=("experiments", "tries"))
+    chosen = fields.choices("experiments", found["experiments"].value, experiments)
+    length = _length(label, entry.key_place, found)
+    _refuse_starved(label, found, length, [experiments[each] for each in chosen])
+    profile = Profile(
+        name=name,
+        experiments=chosen,
+        architectures=_chosen_architectures(found, architectures),
+        length=length,
+        tries=fields.optional(keys.PROFILE, "tries", found),
+        until=_until(label, found),
+        timeout_s=fields.optional(keys.PROFILE, "timeout_s", found) if "timeout_s" in found else trials.timeout_s,
+    )
+    _refuse_hopeless(label, found, profile)
+    return profile
+
+
+def _until(label: str, found: Mapping[str, Entry]) -> Until | None:
+    if "until" not in found:
+        return None
+    given = fields.section(found["until"].value, "until", keys.UNTIL, required=keys.UNTIL)
+    until = Until(**{key: fields.value(entry.kind, key, given[key].value) for key, entry in keys.UNTIL.items()})
+    tries = fields.optional(keys.PROFILE, "tries", dict(found))
+    if tries < TRIES_OF_INTERVAL:
+        raise found["tries"].value.place.error(f"{label}: one try has no interval; with until, tries must be 2 or more")
+    if tries > until.tries_max:
+        raise given["tries_max"].value.place.error(f"{label}: tries_max {until.tries_max} is less than tries {tries}")
+    return until
+
+
+def _chosen_architectures(found: Mapping[str, Entry], known: Mapping[str, Architecture]) -> tuple[str, ...]:
+    if "architectures" not in found:
+        return tuple(known)
+    return fields.choices("architectures", found["architectures"].value, known)
+
+
+def _length(label: str, place: Place, found: dict[str, Entry]) -> Length:
+    if "messages" in found and "duration_s" in found:
+        raise found["duration_s"].key_place.error(f"{label} has both messages and duration_s; one says how long it is")
+    if "messages" not in found and "duration_s" not in found:
+        raise place.error(f"{label} lacks its length: messages or duration_s")
+    if "messages" in found and "messages_min" in found:
+        raise found["messages_min"].key_place.error(f"{label} has messages, so messages_min has nothing to bound")
+    return Length(
+        messages=fields.optional(keys.PROFILE, "messages", found),
+        duration_s=fields.optional(keys.PROFILE, "duration_s", found),
+        messages_min=fields.optional(keys.PROFILE, "messages_min", found),
+    )
+
+
+def _refuse_starved(label: str, found: Mapping[str, Entry], length: Length, experiments: list[Experiment]) -> None:
+    """Fewer messages than one full request of each producer would measure another batch size than the cell names."""
+    for experiment in experiments:
+        for point in experiment.points:
+            if length.messages_least < point.messages_least:
+                key = "messages" if length.messages is not None else "messages_min"
+                entry = found.get(key, found.get("duration_s"))
+                assert entry is not None, "one of the two lengths is there"
+                raise entry.value.place.error(
+                    f"{label}: {key} {length.messages_least:,} is less than one request of batch_size "
+                    f"{point.batch_size:,} from each of {point.workload.producers} producers in {experiment.name!r}"
+                )
+
+
+def _refuse_hopeless(label: str, found: Mapping[str, Entry], profile: Profile) -> None:
+    """A split trial has two windows of `duration_s`, and cannot end before they do."""
+    duration_s = profile.length.duration_s
+    if duration_s is not None and profile.timeout_s <= 2 * duration_s:
+        raise found["duration_s"].value.place.error(
+            f"{label}: two windows of duration_s {duration_s:g} do not fit into timeout_s {profile.timeout_s:g}"
+        )

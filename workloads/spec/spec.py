@@ -1,0 +1,55 @@
+"""experiments.yaml as frozen values: read, checked whole, and refused with the place of the fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from workloads.spec.settings import Architecture, Hosts, Length, Pin, Point, Until
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    name: str
+    points: tuple[Point, ...]  # the product of its lists, in the file's order
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    name: str
+    experiments: tuple[str, ...]
+    architectures: tuple[str, ...]
+    length: Length
+    tries: int  # at least, where `until` may ask for more
+    until: Until | None
+    timeout_s: float  # of each trial
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSettings:
+    seed: int
+    warmup: int  # untimed trials after each start of a cluster
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """The whole file; each tuple is in the file's order and never empty."""
+
+    file: str
+    architectures: tuple[Architecture, ...]
+    experiments: tuple[Experiment, ...]
+    profiles: tuple[Profile, ...]
+    trials: TrialSettings
+    pin: Pin
+    hosts: Hosts | None
+    calibration: Point  # the fixed cell that opens and closes each block
+
+
+def load(path: Path) -> Spec:
+    """Read and check the whole file; raises SpecError with line, column, value and what is allowed."""
+    # Here, so that only who reads a file pays for the YAML library.
+    from workloads.spec.reader import read
+    from workloads.spec.yaml_source import read_file
+
+    return read(read_file(path), str(path))
