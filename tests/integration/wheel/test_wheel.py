@@ -1,7 +1,7 @@
 """The wheel, installed where neither the checkout nor its environment's own `brokerlab` is.
 
-It finds its dependencies in the environment that runs the tests, by a `.pth` line. `tests/test_public.py` holds that they
-are declared, and `.github/workflows/ci.yml` installs them into an empty environment.
+Its dependencies are those of the environment that runs the tests, by a `.pth` line. `tests/test_public.py` holds that
+they are declared, and `.github/workflows/ci.yml` installs them into an empty environment.
 """
 
 from __future__ import annotations
