@@ -43,13 +43,6 @@ def bucket_of(value_ns: int) -> int:
     return (shift << _PRECISION_BITS) + (value_ns >> shift)
 
 
-def bucket_range_ns(index: int) -> tuple[int, int]:
-    """Lowest and highest value of a bucket, the inverse of `bucket_of`."""
-    shift = max(0, (index >> _PRECISION_BITS) - 1)
-    low = (index - (shift << _PRECISION_BITS)) << shift
-    return low, low + (1 << shift) - 1
-
-
 def trial_schema() -> pa.Schema:
     """One row a trial: the cell, the architecture, what was counted, what it cost, and whether it may be believed."""
     import pyarrow as pa
