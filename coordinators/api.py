@@ -40,7 +40,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from math import inf
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed, NotCoordinator, Unavailable
 from coordinators.freshness import TICKS_IN_DOUBT, Doubt
@@ -63,7 +63,7 @@ from coordinators.model import (
 from coordinators.views import Views
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 
     from coordinators.idleness import Stamps
 
@@ -81,22 +81,6 @@ class Standing(NamedTuple):
 
 
 FOR_EVER: Final = Standing(0, 0)
-
-
-class Journal(Protocol):
-    """A durable list of records that a broker lends to its coordinator, on the broker's own disk."""
-
-    def append(self, *records: bytes) -> None:
-        """Write records, all or none; they survive a crash of the process, and of the machine as far as `fsync` says.
-
-        Raises `JournalFailed`: to try again is safe.
-        """
-
-    def replay(self) -> Iterator[bytes]:
-        """All records, oldest first; a torn last record is not among them."""
-
-    def replace(self, records: Iterable[bytes]) -> None:
-        """Put `records` in the place of all that is there, atomically. Raises `JournalFailed`: what was there stays."""
 
 
 class Coordinator(ABC):

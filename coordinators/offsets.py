@@ -15,7 +15,7 @@ from coordinators.wall_clock import now_ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from coordinators.api import Journal
+    from coordinators.registry import Journal
 
 # The journal is rewritten when it holds this many records more than four times the live rows: commits overwrite
 # each other, so a long-lived group would else fill the disk with its own history.

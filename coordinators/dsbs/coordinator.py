@@ -58,10 +58,10 @@ from coordinators.wall_clock import now_ms
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-    from coordinators.config import CoordinatorSetup
     from coordinators.dsbs.machine.events import Action, Event
     from coordinators.dsbs.tables.rows import Row, TopicRow
     from coordinators.model import ClusterView, Committed, Partition, Topic, TopicSettings
+    from coordinators.registry import CoordinatorSetup
 
 SESSION_BITS: Final = 62
 _UNASKED: Final = (Received, Wake, Start)  # by this broker's own clients

@@ -13,8 +13,8 @@ from coordinators.errors import JournalFailed, Unreadable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coordinators.api import Journal
     from coordinators.dsbs.tables.rows import Key, Row
+    from coordinators.registry import Journal
 
 # A journal is written anew when it holds this many records, and four for each row that is still in force.
 STALE_RECORDS_MAX: Final = 20_000

@@ -21,9 +21,9 @@ from coordinators.static.topics import Entry, StaticTopics
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Mapping
 
-    from coordinators.config import CoordinatorSetup
     from coordinators.idleness import Stamps
     from coordinators.model import ClusterView, Committed
+    from coordinators.registry import CoordinatorSetup
 
 
 class StaticCoordinator(Coordinator):

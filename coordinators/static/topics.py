@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 
     from coordinators.model import Broker
-    from coordinators.transport import Asking
+    from coordinators.registry import Asking
 
 T = TypeVar("T")
 

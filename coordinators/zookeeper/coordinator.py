@@ -46,8 +46,8 @@ from coordinators.zookeeper.topics import Topics
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 
-    from coordinators.config import CoordinatorSetup
     from coordinators.model import ClusterView, Committed, TopicSettings
+    from coordinators.registry import CoordinatorSetup
     from coordinators.zookeeper.requests import Node
 
 REREAD_S: Final = 30.0  # a watch that was lost unnoticed is made good within this

@@ -13,8 +13,8 @@ from coordinators.zookeeper import znodes
 from coordinators.zookeeper.requests import Conflict, Create, Delete, Exists, Write
 
 if TYPE_CHECKING:
-    from coordinators.api import Journal
     from coordinators.model import Broker
+    from coordinators.registry import Journal
     from coordinators.zookeeper.requests import Node
     from coordinators.zookeeper.session import Session
     from coordinators.zookeeper.znodes import Tree

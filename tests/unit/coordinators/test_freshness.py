@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from brokers.journal import FileJournal
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import JournalFailed, Unavailable
 from coordinators.freshness import Doubt
 from coordinators.model import Broker, TopicPartition
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 from tests.contract.backend import asynchronous
 

@@ -12,9 +12,9 @@ import pytest
 from brokers.wire.apis.metadata import MetadataRequest
 from brokers.wire.apis.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic, OffsetFetchRequest
 from brokers.wire.apis.table import ApiKey
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import JournalFailed, Unavailable
 from coordinators.model import Committed, TopicPartition
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 from tests.integration.kafka.raw import batch, fetch_request, produce_request, request
 from tests.unit.brokers.listeners.harness import Client, Harness, listening, run, turn, until
