@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from brokers.errors import FolderInUse, FolderOfAnother, FolderOfEarlierVersion
 from brokers.log.files import OS_FILES, Files, is_read_only, read_file, replace_file
+from coordinators.strict_json import decoded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,8 +82,8 @@ def owned(folder: Path, broker: int, files: Files = OS_FILES) -> None:
 
 def _owner(content: bytes) -> int | None:
     try:
-        owner = json.loads(content)["broker"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        owner = decoded(content)["broker"]
+    except (ValueError, TypeError, KeyError):
         return None
     return owner if type(owner) is int else None
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinators.compact_json import encoded
 from coordinators.errors import JournalFailed, Unreadable
 from coordinators.idleness import Stamps
 from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed, TopicPartition, is_whole
+from coordinators.strict_json import decoded, encoded
 from coordinators.wall_clock import now_ms
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class OffsetTable:
     def _replay(self, record: bytes) -> bool:
         """Whether it is an earlier version's, which has neither time nor life: it is of the present one."""
         try:
-            group, topic, partition, offset, epoch, metadata, *rest = json.loads(record)
+            group, topic, partition, offset, epoch, metadata, *rest = decoded(record)
             present = self._life_of(topic) if isinstance(topic, str) else None
             at_ms, life = rest or (0, str(present))
             if not all(isinstance(text, str) for text in (group, topic, metadata, life)):
@@ -64,7 +63,7 @@ class OffsetTable:
                 raise ValueError("partition and epoch are numbers")
             if not is_whole(offset, 0, OFFSET_MAX) or not is_whole(at_ms, 0, OFFSET_MAX):
                 raise ValueError("offset and time are numbers")
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError) as error:
             raise Unreadable(f"journal offsets holds {record[:100]!r}, which is no commit: {error}") from error
         if present is not None and life == present:
             row = _Row(Committed(offset, epoch, metadata), at_ms, life)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from coordinators.dsbs.tables.codec import Malformed, decoded, encoded, row_to_json, to_text
+from coordinators import strict_json
+from coordinators.dsbs.tables.codec import Malformed, decoded, encoded, row_to_json
 from coordinators.dsbs.tables.rows import OffsetRow
 from coordinators.dsbs.tables.tables import Table, outranks
 from coordinators.errors import JournalFailed, Unreadable
@@ -53,7 +54,8 @@ class Disk:
             self._tables.append(*(encoded(row).encode() for row in others))
             self._table_records += len(others)
         if places:
-            self._offsets.append(*(to_text(row_to_json(row)).encode() for row in places))  # each is new: not remembered
+            # Each is new: there is no use in remembering what it is encoded as.
+            self._offsets.append(*(strict_json.encoded(row_to_json(row)) for row in places))
             self._offset_records += len(places)
 
     def catch_up(self, rows: Iterable[Row] = ()) -> None:

@@ -7,7 +7,6 @@ dies its partitions wait for it.
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from coordinators.model import Creation, Partition, Topic, TopicPartition, Topic
 from coordinators.offsets import OffsetTable
 from coordinators.placement import group_home, place
 from coordinators.static.topics import Entry, StaticTopics
+from coordinators.strict_json import decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Mapping
@@ -55,8 +55,8 @@ class StaticCoordinator(Coordinator):
 
     def _replay(self, record: bytes) -> None:
         try:
-            entry = Entry.of(json.loads(record))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            entry = Entry.of(decoded(record))
+        except (ValueError, TypeError, KeyError) as error:
             raise Unreadable(f"journal topics holds {record[:100]!r}, which is no topic: {error}") from error
         self._latest[entry.name] = entry
 
@@ -140,4 +140,4 @@ class StaticCoordinator(Coordinator):
 
 def _record(entry: Entry) -> bytes:
     """A topic's line in the journal; one without partitions is a deleted topic."""
-    return json.dumps(entry.as_data()).encode()
+    return encoded(entry.as_data())

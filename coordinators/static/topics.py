@@ -15,13 +15,11 @@ of the name finds that out: a creation completes a topic that nobody has deleted
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from coordinators import errors
-from coordinators.compact_json import encoded
 from coordinators.errors import (
     CoordinationError,
     InvalidRequest,
@@ -34,6 +32,7 @@ from coordinators.errors import (
 from coordinators.keyed_lock import Turns
 from coordinators.model import OFFSET_MAX, PARTITIONS_MAX, TopicSettings, is_whole, topic_name_fault
 from coordinators.placement import place
+from coordinators.strict_json import decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
@@ -281,7 +280,7 @@ class StaticTopics:
         self._sent(verb, len(content), 1)
         answer = await self._asking.ask(self._brokers[broker], content, within_s)
         self._sent(verb, len(answer), 0)
-        found = json.loads(answer)
+        found = decoded(answer)
         if "error" in found:
             raise _ERRORS.get(found["error"], OutcomeUnknown)(found["message"])
         return found
@@ -290,10 +289,10 @@ class StaticTopics:
 
     async def _answered(self, question: bytes) -> bytes:
         try:
-            return encoded(await self._answer(json.loads(question)))
+            return encoded(await self._answer(decoded(question)))
         except (CoordinationError, JournalFailed) as error:
             return encoded({"error": type(error).__name__, "message": str(error)})
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             return encoded({"error": InvalidRequest.__name__, "message": f"{question[:100]!r} is no question: {error}"})
 
     async def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:

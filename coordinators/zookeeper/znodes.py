@@ -7,14 +7,12 @@ the path and what is wrong there, because a guess about who leads loses data.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from urllib.parse import quote, unquote
 
-from coordinators.compact_json import encoded
 from coordinators.errors import Unreadable
 from coordinators.model import (
     NO_LEADER,
@@ -26,6 +24,7 @@ from coordinators.model import (
     TopicSettings,
     committed_fault,
 )
+from coordinators.strict_json import decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -337,21 +336,14 @@ def _read(path: str, data: bytes) -> _Fields:
     if len(data) > ZNODE_BYTES_MAX:
         raise Unreadable(f"{path} holds {len(data)} bytes, and at most {ZNODE_BYTES_MAX} are read")
     try:
-        found = json.loads(data, object_pairs_hook=_without_duplicates)
-    except (ValueError, RecursionError) as error:
+        found = decoded(data)
+    except ValueError as error:
         raise Unreadable(f"{path} is not JSON ({error}): {data[:60]!r}") from None
     if not isinstance(found, dict):
         raise Unreadable(f"{path} must hold an object, not {data[:60]!r}")
     fields = _Fields(path, found)
     fields.number("version", VERSION, VERSION)
     return fields
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
 
 
 def _short(value: object) -> str:

@@ -6,20 +6,20 @@ very bytes that real brokers do. Reading takes nothing on trust: types, bounds a
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinators.dsbs.tables.rows import LeaderRow, MemberRow, OffsetRow, Row, Status, TopicRow
 from coordinators.model import Broker, TopicSettings
+from coordinators.strict_json import decoded as from_json
+from coordinators.strict_json import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Encodings and hashes of the same few rows are asked for again and again; this many are remembered.
 _REMEMBERED_MAX: Final = 2**14
-to_text: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Malformed(ValueError):
@@ -84,8 +84,8 @@ def decoded(record: bytes) -> Row:
 def parsed(content: bytes) -> object:
     """JSON. Raises `Malformed`, for what nests too deep as well."""
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return from_json(content)
+    except ValueError as error:
         raise Malformed(f"not JSON: {error}") from error
 
 
