@@ -1,4 +1,4 @@
-"""Which consumer groups nobody has used for so long that they are forgotten. Pure: time is an argument.
+"""Which consumer groups nobody has used for so long that they are forgotten. `Idleness` is pure: time is an argument.
 
 What a group commits is stamped with the time of day. That can be set, so it is believed once only: it says how old a
 group is that is seen for the first time. From then on a group's age grows by a monotonic clock, until its stamp
@@ -10,13 +10,21 @@ after a restart too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 WATCHED_MS_MAX: Final = 3_600_000
+_EPOCH_NS: Final = time_ns() - monotonic_ns()
 PARTS: Final = 4  # of the retention: one is watched at least, and stamps of groups in use grow no older than one
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970: the time of day at the start of the process, and what has passed since. Nothing is to
+    be forgotten because somebody set the clock."""
+    return (_EPOCH_NS + monotonic_ns()) // 1_000_000
 
 
 class Stamps(NamedTuple):

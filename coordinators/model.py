@@ -131,11 +131,6 @@ class Creation:
     known_to: frozenset[int]
 
 
-def is_whole(found: object, least: int, most: int) -> bool:
-    """Whether what was read is a whole number within these bounds; true and false are none."""
-    return type(found) is int and least <= found <= most
-
-
 def topic_name_fault(name: str) -> str | None:
     """Why `name` cannot name a topic, or None. The rules are Kafka's, because the name is also a folder."""
     if not name:

@@ -6,10 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinators.errors import JournalFailed, Unreadable
-from coordinators.idleness import Stamps
-from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed, TopicPartition, is_whole
-from coordinators.strict_json import decoded, encoded
-from coordinators.wall_clock import now_ms
+from coordinators.idleness import Stamps, now_ms
+from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed, TopicPartition
+from coordinators.strict_json import decoded, encoded, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

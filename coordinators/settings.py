@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 from coordinators.errors import InvalidRequest
-from coordinators.model import is_whole
+from coordinators.strict_json import is_whole
 
 T = TypeVar("T")
 

@@ -1,10 +1,11 @@
-"""JSON as this program writes and reads it: without spaces, and each key of an object once. Pure."""
+"""JSON as this program writes and reads it: without spaces, each key of an object once, numbers within bounds. Pure."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
+SHOWN_CHARACTERS_MAX: Final = 100
 # One encoder: `json.dumps` with separators makes a new one for each call.
 to_text: Final = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -28,3 +29,13 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in found if keys.count(key) > 1)
         raise ValueError(f"key {twice!r} stands twice")
     return found
+
+
+def is_whole(found: object, least: int, most: int) -> bool:
+    """Whether what was read is a whole number within these bounds; true and false are none."""
+    return type(found) is int and least <= found <= most
+
+
+def shown(found: object) -> str:
+    """What was read, as a message quotes it."""
+    return repr(found)[:SHOWN_CHARACTERS_MAX]

@@ -42,18 +42,17 @@ from coordinators.dsbs.machine.events import (
     Start,
     Wake,
 )
+from coordinators.dsbs.machine.ledger import Phase
 from coordinators.dsbs.machine.machine import Machine
-from coordinators.dsbs.machine.phases import Phase
 from coordinators.dsbs.options import parse
 from coordinators.dsbs.tables.messages import Kept, Known, encode
 from coordinators.dsbs.tables.rows import LeaderRow
 from coordinators.dsbs.tables.table_dump import Tables, printed
 from coordinators.errors import BrokerIdTaken, InvalidRequest, OutcomeUnknown, TopicExists, Unavailable, lost_disk
-from coordinators.idleness import Stamps
+from coordinators.idleness import Stamps, now_ms
 from coordinators.keyed_lock import Turns
 from coordinators.model import NO_LEADER, Creation, TopicPartition
 from coordinators.placement import group_home
-from coordinators.wall_clock import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

@@ -30,9 +30,9 @@ from coordinators.errors import (
     UnknownTopic,
 )
 from coordinators.keyed_lock import Turns
-from coordinators.model import OFFSET_MAX, PARTITIONS_MAX, TopicSettings, is_whole, topic_name_fault
+from coordinators.model import OFFSET_MAX, PARTITIONS_MAX, TopicSettings, topic_name_fault
 from coordinators.placement import place
-from coordinators.strict_json import decoded, encoded
+from coordinators.strict_json import decoded, encoded, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping

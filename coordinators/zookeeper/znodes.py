@@ -24,7 +24,7 @@ from coordinators.model import (
     TopicSettings,
     committed_fault,
 )
-from coordinators.strict_json import decoded, encoded
+from coordinators.strict_json import decoded, encoded, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -302,28 +302,28 @@ class _Fields:
 
     def _number(self, value: object, key: str, least: int, most: int) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            self.refuse(f"{key} must be a whole number from {least} to {most}, not {_short(value)}")
+            self.refuse(f"{key} must be a whole number from {least} to {most}, not {shown(value)}")
         return value
 
     def text(self, key: str, *, empty: bool = False) -> str:
         value = self.take(key)
         if not isinstance(value, str) or (not value and not empty):
-            self.refuse(f"{key} must be text, not {_short(value)}")
+            self.refuse(f"{key} must be text, not {shown(value)}")
         return value
 
     def mapping(self, key: str) -> dict[str, Any]:
         value = self.take(key)
         if not isinstance(value, dict):
-            self.refuse(f"{key} must be an object, not {_short(value)}")
+            self.refuse(f"{key} must be an object, not {shown(value)}")
         return value
 
     def brokers(self, key: str, *, empty: bool = False) -> tuple[int, ...]:
         value = self.take(key)
         if not isinstance(value, list) or not (value or empty):
-            self.refuse(f"{key} must list broker ids, not {_short(value)}")
+            self.refuse(f"{key} must list broker ids, not {shown(value)}")
         ids = tuple(self._number(broker_id, key, 0, INT_MAX) for broker_id in value)
         if len(set(ids)) < len(ids):
-            self.refuse(f"{key} must name each broker once, not {_short(value)}")
+            self.refuse(f"{key} must name each broker once, not {shown(value)}")
         return ids
 
     def end(self) -> None:
@@ -344,7 +344,3 @@ def _read(path: str, data: bytes) -> _Fields:
     fields = _Fields(path, found)
     fields.number("version", VERSION, VERSION)
     return fields
-
-
-def _short(value: object) -> str:
-    return repr(value)[:60]

@@ -36,10 +36,9 @@ from coordinators.dsbs.machine.gossip import Gossip
 from coordinators.dsbs.machine.identity import Identity
 from coordinators.dsbs.machine.joining import Joining
 from coordinators.dsbs.machine.leaders import Leaders
-from coordinators.dsbs.machine.ledger import Ledger
+from coordinators.dsbs.machine.ledger import TRANSITIONS, Ledger, Phase
 from coordinators.dsbs.machine.liveness import Liveness
 from coordinators.dsbs.machine.offsets import Offsets
-from coordinators.dsbs.machine.phases import TRANSITIONS, Phase
 from coordinators.dsbs.tables.codec import Malformed
 from coordinators.dsbs.tables.messages import (
     AskOffsets,

@@ -27,8 +27,8 @@ from coordinators.dsbs.machine.events import (
     Start,
     Wake,
 )
+from coordinators.dsbs.machine.ledger import Phase
 from coordinators.dsbs.machine.machine import Machine
-from coordinators.dsbs.machine.phases import Phase
 from coordinators.dsbs.options import Settings
 from coordinators.dsbs.tables.messages import Heartbeat, Here, encode
 from coordinators.dsbs.tables.rows import Key, OffsetRow, Row

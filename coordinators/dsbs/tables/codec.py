@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinators.dsbs.tables.rows import LeaderRow, MemberRow, OffsetRow, Row, Status, TopicRow
 from coordinators.model import Broker, TopicSettings
 from coordinators.strict_json import decoded as from_json
-from coordinators.strict_json import to_text
+from coordinators.strict_json import shown, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def row_hash(row: Row) -> int:
 def row_from_json(found: object) -> Row:
     """Raises `Malformed` with what is wrong."""
     if not isinstance(found, list) or any(isinstance(value, bool) for value in found):
-        raise Malformed(f"no row: {_shown(found)}")
+        raise Malformed(f"no row: {shown(found)}")
     match found:
         case ["m", int(broker), str(host), int(kafka), int(rpc), int(session), int(incarnation), int(status)] if (
             0 <= status <= Status.LEFT
@@ -70,7 +70,7 @@ def row_from_json(found: object) -> Row:
         case ["o", str(group), str(topic), int(partition), int(generation), int(version), int(offset), int(epoch), _]:
             row = OffsetRow(group, topic, partition, generation, version, offset, epoch, _text(found[-1]))
         case _:
-            raise Malformed(f"no row: {_shown(found)}")
+            raise Malformed(f"no row: {shown(found)}")
     if (fault := row.fault()) is not None:
         raise Malformed(fault)
     return row
@@ -91,13 +91,13 @@ def parsed(content: bytes) -> object:
 
 def _ids(found: object) -> tuple[int, ...]:
     if not isinstance(found, list) or not all(type(broker) is int for broker in found):
-        raise Malformed(f"broker ids must be a list of whole numbers, not {_shown(found)}")
+        raise Malformed(f"broker ids must be a list of whole numbers, not {shown(found)}")
     return tuple(found)
 
 
 def _text(found: object) -> str:
     if not isinstance(found, str):
-        raise Malformed(f"metadata must be text, not {_shown(found)}")
+        raise Malformed(f"metadata must be text, not {shown(found)}")
     return found
 
 
@@ -107,8 +107,4 @@ def _settings(found: Sequence[object]) -> TopicSettings:
             return TopicSettings(records, size, age)
         case [int(records), int() | None as size, int() | None as age, int(least)] if least:
             return TopicSettings(records, size, age, least)
-    raise Malformed(f"no settings of a topic: {_shown(found)}")
-
-
-def _shown(found: object) -> str:
-    return repr(found)[:100]
+    raise Malformed(f"no settings of a topic: {shown(found)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from coordinators.dsbs.tables.codec import Malformed, parsed, row_from_json, row_to_json
 from coordinators.dsbs.tables.rows import LeaderRow, MemberRow, OffsetRow, Row, TopicRow
 from coordinators.dsbs.tables.tables import BUCKETS
-from coordinators.strict_json import encoded
+from coordinators.strict_json import encoded, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -206,7 +206,7 @@ def _body(kind: str, rest: list[Any]) -> Body:
 
 def _number(found: object) -> int:
     if type(found) is not int or not 0 <= found <= NUMBER_MAX:
-        raise Malformed(f"not a whole number up to {NUMBER_MAX}: {repr(found)[:100]}")
+        raise Malformed(f"not a whole number up to {NUMBER_MAX}: {shown(found)}")
     return found
 
 
