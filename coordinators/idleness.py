@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from coordinators.offsets import OffsetStore
+
 WATCHED_MS_MAX: Final = 3_600_000
 _EPOCH_NS: Final = time_ns() - monotonic_ns()
 PARTS: Final = 4  # of the retention: one is watched at least, and stamps of groups in use grow no older than one
@@ -66,6 +68,15 @@ class Idleness:
             elif now_ms - seen.used_at_ms >= retention_ms:
                 over.append(group)
         return Verdict(tuple(renewed), frozenset(over))
+
+    async def expire(self, store: OffsetStore, members: Collection[str], retention_ms: int, now_ms: int) -> None:
+        """Judge the groups of a store, and have it done. Raises what the store does."""
+        stamps = await store.stamps()
+        verdict = self.judge(stamps, members, retention_ms, now_ms)
+        for group in verdict.in_use:
+            await store.stamp(group)
+        if verdict.over:
+            await store.forget({group: stamps.of_groups[group] for group in verdict.over})
 
     def _look(self, group: str, stamps: Stamps, retention_ms: int, now_ms: int) -> _Seen:
         stamp_ms, seen = stamps.of_groups[group], self._seen.get(group)

@@ -1,9 +1,9 @@
-"""Consumer offsets on the broker's own disk: one table in memory, one journal behind it."""
+"""Where consumer offsets are kept: what a back end offers the contract, and a table on the broker's own disk."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from coordinators.errors import JournalFailed, Unreadable
 from coordinators.idleness import Stamps, now_ms
@@ -11,13 +11,31 @@ from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed,
 from coordinators.strict_json import decoded, encoded, is_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
     from coordinators.registry import Journal
 
 # The journal is rewritten when it holds this many records more than four times the live rows: commits overwrite
 # each other, so a long-lived group would else fill the disk with its own history.
 _STALE_RECORDS_MAX: Final = 20_000
+
+
+class OffsetStore(Protocol):
+    """What the groups have committed that this broker serves, and may hold of others."""
+
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        """As `Coordinator.begin_commit`."""
+
+    async def committed(self, group: str) -> Mapping[TopicPartition, Committed]: ...
+
+    async def stamps(self) -> Stamps:
+        """When the groups that this broker keeps offsets of committed last."""
+
+    async def stamp(self, group: str) -> None:
+        """Note that the group is in use: as if it had committed again what it has."""
+
+    async def forget(self, stamps: Mapping[str, int]) -> None:
+        """Forget these groups, except those whose stamp has changed."""
 
 
 class _Row(NamedTuple):

@@ -39,7 +39,7 @@ class Member:
         except asyncio.IncompleteReadError:
             for task in self._tasks:
                 task.cancel()
-            self._coordinator._end("it was killed")
+            self._coordinator._shell.end("it was killed")
 
     def _keep(self, work: Any) -> None:
         task = asyncio.create_task(work)
