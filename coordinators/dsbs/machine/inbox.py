@@ -100,7 +100,7 @@ class Inbox:
                 self._offsets.copied_here(copies)
                 self._ledger.send([to], Kept(token))
             case Kept(token):
-                self._offsets.kept(to.id, token)
+                self._offsets.copies.kept(to.id, token)
                 self._requests.answered(to.id, token, now_ms)
             case AskOffsets(group, token):
                 self._ledger.send([to], self._offsets.tell(group, token))

@@ -152,7 +152,7 @@ class Machine:
         return actions
 
     def _due_ms(self, event: Event) -> int:
-        copies = self.offsets.next_ms()
+        copies = self.offsets.copies.next_ms
         if isinstance(event, Commit):  # on the path of every consumed batch, and moves nothing else
             return self.wake_ms if copies is None else min(self.wake_ms, copies)
         judgement = self._liveness.next_ms() if self.phase is Phase.MEMBER else None
@@ -200,13 +200,13 @@ class Machine:
         """First places are waited for until others keep copies of them."""
         asked = self.offsets.commit(group, cast("Sequence[OffsetRow]", rows), self._now_ms, token)
         if token:
-            body = Copy(self.offsets.begun(token), token)
+            body = Copy(self.offsets.copies.begun(token), token)
             self._ledger.send([self.table.members[number].broker for number in asked], body)
             self._requests.begin(token, body, asked, self._now_ms)
 
     def _finished(self, token: int) -> None:
         self._membership.finished(token)
-        self.offsets.finished(token)
+        self.offsets.copies.finished(token)
         group = self._gathering.pop(token, None)
         if group is not None:
             self.offsets.gathered.add(group)
@@ -219,13 +219,13 @@ class Machine:
         if self.phase is Phase.MEMBER:
             self._heartbeats.judge(self._now_ms)
         self._requests.check(self._now_ms)
-        copies_due_ms = self.offsets.next_ms()
+        copies_due_ms = self.offsets.copies.next_ms
         if copies_due_ms is not None and self._now_ms >= copies_due_ms:
-            self.offsets.copy(self._now_ms)
+            self.offsets.copies.send(self._now_ms)
 
     def _gather(self, token: int, group: str) -> None:
         """Ask those who may hold copies of a group's offsets."""
-        asked = self.offsets.whom_to_ask(group)
+        asked = self.offsets.copies.whom_to_ask(group)
         members, body = self.table.members, AskOffsets(group, token)
         self._gathering[token] = group
         self._ledger.send([members[number].broker for number in asked], body)
