@@ -9,9 +9,9 @@ import pytest
 
 from coordinators.errors import OutcomeUnknown, StaleEpoch, Unavailable
 from coordinators.freshness import Doubt
-from coordinators.memory import MemoryCluster, MemoryCoordinator
 from coordinators.model import Committed, TopicPartition
 from tests.contract.backend import addressed, asynchronous
+from tests.contract.memory import MemoryCluster, MemoryCoordinator
 
 if TYPE_CHECKING:
     from coordinators.model import Partition
