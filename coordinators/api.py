@@ -1,7 +1,7 @@
 """The contract between a broker and its coordination layer.
 
-A broker speaks the domain (who leads this partition, keep this group's offsets); how the answer is had is the back
-end's affair, and the only thing in which the architectures differ. Guarantees, by group:
+A broker speaks the domain (who leads this partition, keep this group's offsets); the back end decides how it gets the
+answer, and the architectures differ in nothing else. Guarantees, by group:
 
 =====================  ==========================================================================================
 eventually visible     `view`, `views`, `group_coordinator`. Snapshots of what this broker knows; they never wait. A
@@ -118,8 +118,8 @@ class Coordinator(ABC):
         and while the coordination service is away. `views` ends."""
 
     async def lost(self) -> CoordinationError:
-        """Wait until this broker can take part no more before it is started anew, and say why. Most never are: what
-        passes by itself (a service that is away, a session that ended) is no loss, and neither is an orderly stop."""
+        """Wait until this broker can take part no more before a restart, and say why. Most brokers are never lost:
+        a fault that passes by itself (a service that is away, a session that ended) is no loss, nor is an orderly stop."""
         await self._lost.wait()
         assert self._loss is not None, "set before the event"
         return self._loss

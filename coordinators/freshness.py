@@ -77,7 +77,7 @@ class Freshness:
         self._hearing: asyncio.Task[None] | None = None
 
     def begin(self, since: float) -> None:
-        """What is known is good as of `since`; from now on the clock is looked at."""
+        """This broker's knowledge is good as of `since`; from now on it looks at the clock."""
         self._doubt.tick(self._clock())
         self._doubt.trust(since, self._doubt.naps)
         self._looking = asyncio.create_task(self._look_at_the_clock())
@@ -102,7 +102,7 @@ class Freshness:
 
     async def heard(self) -> None:
         """Wait until this broker knows of all that had happened when it was asked. Raises `Unavailable`."""
-        self._doubt.tick(self._clock())  # who was just woken may be asked before the clock is looked at
+        self._doubt.tick(self._clock())  # a broker that was just woken may be asked before it looks at the clock
         try:
             async with asyncio.timeout(HEARD_WITHIN_S):
                 while self._clock() >= self._doubt.sure_until:

@@ -3,7 +3,7 @@
 What a group commits is stamped with the time of day. That can be set, so it is believed once only: it says how old a
 group is that is seen for the first time. From then on a group's age grows by a monotonic clock, until its stamp
 changes. Whatever the stamps say, some of the time is watched (`_watched_ms`): members come back after a restart of
-their broker before it judges. A group that has members is stamped anew from time to time, so that its age is known
+their broker before it judges. A group that has members is stamped again from time to time, so that its age is known
 after a restart too.
 """
 
@@ -37,7 +37,7 @@ class Stamps(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Groups to be stamped anew, and groups to be forgotten."""
+    """Groups to stamp again, and groups to forget."""
 
     in_use: tuple[str, ...]
     over: frozenset[str]

@@ -72,7 +72,7 @@ DEFAULT_SETTINGS: Final = TopicSettings()
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Of topics that have one name after another, each has a `life` of its own: letters, digits and dots."""
+    """A topic. Each topic that is made under a name has a `life` of its own: letters, digits and dots."""
 
     name: str
     partitions: tuple[Partition, ...]

@@ -88,7 +88,7 @@ class OffsetTable:
         return not rest
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Of partitions that exist. Raises `JournalFailed`; nothing is committed then."""
+        """Commit offsets of partitions that exist. Raises `JournalFailed`; nothing is committed then."""
         time_ms = now_ms()
         rows = {at: _Row(place, time_ms, self._life_of(at.topic) or "") for at, place in offsets.items()}
         self._journal.append(*(_record(group, at, row) for at, row in rows.items()))
@@ -136,7 +136,7 @@ class OffsetTable:
     # --- the journal --------------------------------------------------------------------------------------
 
     def _rewrite_if_there_is_room(self) -> None:
-        """What is there already is as good, only longer."""
+        """Rewrite the journal; the one that is there already is as good, only longer."""
         self._rewritten_at = self._records + _STALE_RECORDS_MAX
         with suppress(JournalFailed):
             self._rewrite()

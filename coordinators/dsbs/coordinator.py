@@ -51,11 +51,11 @@ class DsbsCoordinator(Coordinator):
 
     @property
     def lease_ends(self) -> float:
-        """No lease: members lead until they learn of another. Who is no member, or no longer, leads nothing."""
+        """No lease: members lead until they learn of another leader. Any other broker leads nothing."""
         return inf if self._shell.is_member else -inf
 
     def _awake(self) -> None:
-        """Who was not away has heard of every change as it came."""
+        """A broker that was not away has heard of every change as it came."""
         if self._doubt.sure:
             self._doubt.trust(self._clock(), self._doubt.naps)
         else:

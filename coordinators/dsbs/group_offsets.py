@@ -56,7 +56,7 @@ class GroupOffsets:
         return self._held.committed(group)
 
     async def stamps(self) -> Stamps:
-        """Also of the groups of which copies are here: each broker forgets what it holds."""
+        """Of all groups whose offsets or copies are here: each broker forgets what it holds."""
         return Stamps(now_ms(), self._held.stamps())
 
     async def stamp(self, group: str) -> None:

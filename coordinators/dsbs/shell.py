@@ -106,15 +106,15 @@ class Shell:
         self.do(Start())
         self._check_written()
         await self._joined
-        self._check_written()  # who is new on its disk writes who it is when it has joined
+        self._check_written()  # a broker that is new on its disk writes its own row when it has joined
 
     def _check_written(self) -> None:
-        """A process is told from the one before by what it wrote. Raises `JournalFailed`."""
+        """What a process wrote tells it from the one before. Raises `JournalFailed`."""
         if self.disk.refusal is not None:
             raise self.disk.refusal
 
     def end(self, why: str) -> None:
-        """Act no more, and say why to all who wait."""
+        """Stop to act, and tell all waiters why."""
         self._over = self._over or why
         if self._timer is not None:
             self._timer.cancel()
@@ -207,7 +207,7 @@ class Shell:
                 case Changed(members, names):
                     self._publish(members=members, names=names)
                 case Send(_, envelope) if self.disk.unwritten and isinstance(envelope.body, Kept | Known):
-                    continue  # who does not hear it asks again
+                    continue  # a peer that does not hear it asks again
                 case Send(to, envelope):
                     content = encode(envelope)
                     for broker in to:
@@ -253,7 +253,7 @@ class Shell:
         self._lose(taken)
 
     def _publish(self, *, members: bool, names: Iterable[str]) -> None:
-        """Who is live decides who leads, so a change there may show in every topic."""
+        """The live brokers decide who leads, so a change of members may show in every topic."""
         table = self.running.table
         for name in table.topics if members else names:
             topic = self._led(topics.topic_seen(table, name))
@@ -265,7 +265,7 @@ class Shell:
         self._views.publish(brokers=brokers, topics=self._topics, controller=self._me)
 
     def _led(self, topic: Topic | None) -> Topic | None:
-        """As it is seen, except for what this broker does not lead yet."""
+        """The topic as it is seen, without a leader where this broker does not lead yet."""
         if topic is None or not self._withheld:
             return topic
         partitions = tuple(

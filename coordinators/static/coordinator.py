@@ -1,8 +1,8 @@
 """`static`: the control without coordination. Every broker computes every answer from its own config file.
 
 A topic is placed by a rule that needs only its name and the list of brokers. Brokers speak with each other only when a
-topic is made or deleted, so that all have the same ones (static_topics.py). Leadership never changes: when a leader
-dies its partitions wait for it.
+topic is made or deleted, so that all have the same ones (topics.py). Leadership never changes: when a leader dies, its
+partitions wait for it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class StaticCoordinator(Coordinator):
         raise Unsupported("static: leadership follows from the config file and never passes on")
 
     def _life_of(self, name: str) -> str | None:
-        """Of a topic that exists."""
+        """The life of a topic that exists, or None."""
         entry = self._latest.get(name)
         return str(entry.life) if entry is not None and entry.live else None
 
@@ -118,7 +118,7 @@ class StaticCoordinator(Coordinator):
 
 
 class KeptOffsets:
-    """Of partitions that `check` finds: it raises `UnknownTopic` for any other."""
+    """Offsets in the table on this broker's disk. `check` raises `UnknownTopic` for a partition that does not exist."""
 
     def __init__(self, table: OffsetTable, check: Callable[[TopicPartition], object]) -> None:
         self._table = table

@@ -4,12 +4,12 @@ The broker with the lowest id carries out every change, one at a time for each n
 two changes of one topic never cross, and no broker need be elected. A change begins with a look at every broker: where
 one does not answer, or lists other brokers in its config, nothing is changed. What fails behind that is undone.
 
-A topic's life is the first after those that brokers remember of the name of which nothing lies on a broker's disk, so
-all brokers agree on it. A broker keeps the life of a deleted topic and takes no topic of that life again: a request
+A topic's life is the first one, after all that brokers remember of the name, that has left nothing on a broker's disk;
+so all brokers agree on it. A broker keeps the life of a deleted topic and takes no topic of that life again: a request
 that arrives late cannot bring it back.
 
 Where the undoing failed too, or the first broker died, some brokers have the topic and others do not. The next change
-of the name finds that out: a creation completes a topic that nobody has deleted, and clears away one that somebody has.
+of the name detects that: a creation completes a topic that nobody has deleted, and clears away one that somebody has.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Shelf(Protocol):
         """Put an entry in the place of the name's last one. Raises `JournalFailed`."""
 
     def lives(self, name: str) -> Collection[str]:
-        """Those of which something lies on this broker's disk."""
+        """The lives of the name that have left something on this broker's disk."""
 
 
 class Seen(NamedTuple):

@@ -96,7 +96,7 @@ class Copies:
             self._uncopied.pop(broker, None)
 
     def whom_to_ask(self, group: str) -> list[int]:
-        """Who may hold copies: those next in succession."""
+        """The brokers that may hold copies: those next in succession."""
         order = group_succession(group, live_brokers(self._ledger.table))
         others = [broker for broker in order if broker != self._mine]
         return others[: self._ledger.settings.offset_copies + 1]

@@ -1,4 +1,4 @@
-"""Heartbeats: who is asked whether it is there, how often, and who is judged by its silence. Pure."""
+"""Heartbeats: which brokers are asked, how often, and which are suspected or buried for their silence. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Heartbeats:
         return self._ledger.some([*dead, *self._joining.strangers()], self._ledger.settings.fanout)
 
     def judge(self, now_ms: int) -> None:
-        """Suspect who is silent, bury who did not refute it."""
+        """Suspect the silent brokers, bury the suspects that did not refute it."""
         members = self._ledger.table.members
         silent = self._liveness.silent(now_ms)
         for number in silent:

@@ -2,8 +2,8 @@
 
 The process that is known keeps its id while it lives. One that comes from another address is told so: for certain where
 the holder was heard a moment ago, else the holder is asked and the newcomer waits. One from the same address is the
-same broker, started anew, for a port has one owner. Who is outranked by what the tables say of him is told what they
-say; he refutes it or begins a new incarnation.
+same broker, restarted, because a port has one owner. A sender that the tables outrank is told what they say; it refutes
+that or begins a new incarnation.
 
 This is the one place where peers will authenticate each other: every message passes `Identity.admits` before anything
 of it is used. Today it holds the cluster's name against mistakes; against malice it needs to hold the identity that the
@@ -32,7 +32,7 @@ class Identity:
         self._liveness = liveness
 
     def admits(self, envelope: Envelope, now_ms: int, *, member: bool) -> bool:
-        """Whether the message may be used. Tells its sender what he needs to know where not."""
+        """Whether the message may be used. If not, the sender is told what it needs to know."""
         sender = envelope.sender
         held = self._ledger.table.members.get(sender.broker.id)
         reason = self._fault(envelope, held, member=member)

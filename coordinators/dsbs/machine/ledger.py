@@ -96,13 +96,13 @@ class Ledger:
         self._on_disk = rows
 
     def become(self, incarnation: int, status: Status) -> MemberRow:
-        """Say anew of oneself that one is there, or leaves."""
+        """Publish this broker's own member row with a new incarnation or status."""
         self.me = replace(self.me, incarnation=incarnation, status=status)
         self.write([self.me])
         return self.me
 
     def joined(self) -> None:
-        """What this broker is is on its disk from now on."""
+        """From now on this broker's own row is on its disk."""
         if self.new:
             self.new = False
             self._rows.append(self.me)
@@ -110,7 +110,7 @@ class Ledger:
     # --- the others ---------------------------------------------------------------------------------------
 
     def peers(self) -> list[MemberRow]:
-        """The live brokers but this one."""
+        """The live brokers, without this one."""
         mine = self.me.broker.id
         return [row for number, row in self.table.members.items() if row.live and number != mine]
 

@@ -1,7 +1,7 @@
 """One broker's part in DSBS: `step(event, now) -> actions`. Pure: time and chance are arguments.
 
-A member sends heartbeats, answers everybody, suspects who is silent, buries suspects, inherits what dead brokers led
-where it is the heir, and refutes whoever thinks it dead.
+A member sends heartbeats, answers everybody, suspects silent brokers, buries suspects, inherits what dead brokers led
+where it is the heir, and refutes peers that think it dead.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Machine:
                 self._do(event)
 
     def _do(self, event: Event) -> None:
-        """What this broker's own clients ask."""
+        """Do what this broker's own clients ask."""
         if self._prepared[0] is event:
             rows = self._prepared[1]
             self._ledger.on_disk(rows)
@@ -224,7 +224,7 @@ class Machine:
             self.offsets.copies.send(self._now_ms)
 
     def _gather(self, token: int, group: str) -> None:
-        """Ask those who may hold copies of a group's offsets."""
+        """Ask the brokers that may hold copies of a group's offsets."""
         asked = self.offsets.copies.whom_to_ask(group)
         members, body = self.table.members, AskOffsets(group, token)
         self._gathering[token] = group

@@ -4,8 +4,8 @@ A broker that starts says hello to all whom it knows of and waits until each has
 its own, so that it neither leads by an old table what others lead by now, nor creates topics for too few brokers. In a
 crowd a few will do. After `join_ms` it goes on without those who are silent.
 
-Who had gone by its own table may be back: where all brokers were stopped, each has heard the others leave. So until
-somebody has answered, those are waited for as well.
+Brokers that have left by its own table may be back: where all brokers were stopped, each has heard the others leave. So
+it waits for those as well, until one has answered.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Joining:
         self.contested: str | None = None
 
     def strangers(self) -> list[Broker]:
-        """Contacts that the tables do not know, or of which nothing was heard since they left, before this start."""
+        """Contacts that the tables do not know, or that left before this start and were not heard since."""
         members = self._ledger.table.members
         return [
             broker
@@ -65,7 +65,7 @@ class Joining:
             self._differing.add(broker)
 
     def repaired(self, broker: int) -> None:
-        """What the contact holds is in this broker's table now."""
+        """All that the contact holds is in this broker's table now."""
         self._differing.discard(broker)
 
     def whom_to_greet(self) -> list[Broker]:
@@ -177,7 +177,7 @@ class Membership:
         self._ledger.ask(Refused(reason))
 
     def told_taken(self, sender: MemberRow, taken: Taken) -> None:
-        """In joining, one who is certain is enough; a member gives way to several."""
+        """While it joins, a broker gives way to one peer that is certain; a member gives way to several."""
         if self._ledger.phase is Phase.JOINING:
             self._joining.contested = taken.reason
             if taken.certain:
@@ -188,7 +188,7 @@ class Membership:
                 self._be_out(taken.reason)
 
     def heard_from(self, broker: int) -> None:
-        """Who speaks to this broker does not think that another has its id."""
+        """A peer that speaks to this broker does not think that another has its id."""
         self._takers.discard(broker)
 
     # --- after a pause ------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Offsets:
         return [self._next(group, at, place, held.get(at), at_ms) for at, place in offsets.items()]
 
     def begins(self, group: str, ats: Iterable[TopicPartition]) -> bool:
-        """Whether one of these is a first place: new, or one of which nobody else has kept a copy yet."""
+        """Whether one of these is a first place: a new one, or one that no other broker keeps a copy of yet."""
         held = self._groups.get(group)
         if held is None or any(at not in held for at in ats):
             return True
@@ -123,8 +123,8 @@ class Offsets:
         return {group: max(row.version for row in rows.values()) for group, rows in self._groups.items()}
 
     def forget(self, groups: Collection[str]) -> None:
-        """They stay gathered until others are forgotten: who holds copies of them forgets them a little later, and is
-        not to be asked for what he has until then."""
+        """They stay gathered until others are forgotten: the holders of their copies forget them a little later, and
+        must not be asked for them until then."""
         self.gathered = {group for group in self.gathered if group in self._groups}
         for group in groups:
             self._drop(list(self._groups.get(group, {}).values()))
