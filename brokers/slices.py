@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     Unpack = Callable[[memoryview, BatchHeader, int], bytes | memoryview]
 
-# Records that are taken apart in a row, some microseconds each.
+# Records that are taken apart in a row, some microseconds each: others wait for some milliseconds, which a client does
+# not notice.
 SLICE_RECORDS: Final = 1000
 
 

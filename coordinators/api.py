@@ -119,7 +119,7 @@ class Coordinator(ABC):
 
     async def lost(self) -> CoordinationError:
         """Wait until this broker can take part no more before a restart, and say why. Most brokers are never lost:
-        a fault that passes by itself (a service that is away, a session that ended) is no loss, nor is an orderly stop."""
+        a fault that passes by itself (a service that is away, a session that ended) is no loss, nor an orderly stop."""
         await self._lost.wait()
         assert self._loss is not None, "set before the event"
         return self._loss
