@@ -19,9 +19,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from brokers.addresses import HostUnusable, PortInUse
 from brokers.broker import BrokerProcess
 from brokers.config import ConfigError, load
-from brokers.errors import FolderInUse, FolderOfAnother, FolderOfEarlierVersion, HostUnusable, PortInUse
+from brokers.folder import FolderInUse, FolderOfAnother, FolderOfEarlierVersion
 from brokers.log.errors import LogError
 from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed
 

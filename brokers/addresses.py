@@ -9,8 +9,19 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from typing import ClassVar
 
-from brokers.errors import HostUnusable
+
+class PortInUse(Exception):
+    """Somebody else listens on the port. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True
+
+
+class HostUnusable(Exception):
+    """The host is no address that this machine can listen on, whatever the port. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True
 
 
 async def check_host(host: str) -> None:

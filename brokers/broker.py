@@ -25,16 +25,16 @@ from brokers.rpc.server import RpcServer
 from brokers.rpc.tables import TablesService
 from brokers.topics import TopicAdmin
 from brokers.wire.framing import FrameLimits
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import CoordinationError, JournalFailed
-from coordinators.registry import create
+from coordinators.registry import CoordinatorSetup, create
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from brokers.config import BrokerConfig, Limits
     from brokers.groups.groups import Groups
-    from coordinators.api import Coordinator, Journal
+    from coordinators.api import Coordinator
+    from coordinators.registry import Journal
 
 
 MAINTENANCE_S: Final = 10.0

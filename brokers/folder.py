@@ -10,10 +10,10 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from brokers.errors import FolderInUse, FolderOfAnother, FolderOfEarlierVersion
 from brokers.log.files import OS_FILES, Files, is_read_only, read_file, replace_file
+from coordinators.strict_json import decoded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +22,24 @@ LOCK: Final = "lock"
 OWNER: Final = "broker.json"
 EARLIER_LAYOUT: Final = "topics"
 _LOG: Final = logging.getLogger(__name__)
+
+
+class FolderInUse(Exception):
+    """Another broker has the data folder; two would destroy it. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True
+
+
+class FolderOfAnother(Exception):
+    """The data folder is that of a broker with another id. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True
+
+
+class FolderOfEarlierVersion(Exception):
+    """The data folder is laid out as an earlier version did. Definite: nothing was started."""
+
+    definite: ClassVar[bool] = True
 
 
 def locked(folder: Path, files: Files = OS_FILES) -> int:
@@ -81,8 +99,8 @@ def owned(folder: Path, broker: int, files: Files = OS_FILES) -> None:
 
 def _owner(content: bytes) -> int | None:
     try:
-        owner = json.loads(content)["broker"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        owner = decoded(content)["broker"]
+    except (ValueError, TypeError, KeyError):
         return None
     return owner if type(owner) is int else None
 

@@ -1,7 +1,8 @@
 """Work that takes longer than others may wait: the event loop does it in slices, or a thread does it.
 
-What a batch unpacks to is bounded by its bytes and its records, and that is still a second of work. `Slices` serves one
-such work at a time, so that together they hold the memory of one, and the loop turns to everybody else in between.
+A batch's bytes and records bound what it unpacks to, and that is still a second of work. `Slices` serves one such batch
+at a time, so that all together hold the memory of one, and the loop turns to everybody else in between. Both listeners
+share it: a fetch through gRPC and a look for a timestamp on the Kafka wire take batches apart.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
     Unpack = Callable[[memoryview, BatchHeader, int], bytes | memoryview]
 
-# Records that are taken apart in a row, some microseconds each.
+# Records that are taken apart in a row, some microseconds each: others wait for some milliseconds, which a client does
+# not notice.
 SLICE_RECORDS: Final = 1000
 
 
 class Slices(asyncio.Lock):
-    """To be held while a batch is unpacked and taken apart."""
+    """The lock to hold while a batch is unpacked and taken apart."""
 
     @staticmethod
     async def unpack(unpack: Unpack, batch: memoryview, header: BatchHeader, bytes_max: int) -> bytes | memoryview:

@@ -1,7 +1,7 @@
 """The contract between a broker and its coordination layer.
 
-A broker speaks the domain (who leads this partition, keep this group's offsets); how the answer is had is the back
-end's affair, and the only thing in which the architectures differ. Guarantees, by group:
+A broker speaks the domain (who leads this partition, keep this group's offsets); the back end decides how it gets the
+answer, and the architectures differ in nothing else. Guarantees, by group:
 
 =====================  ==========================================================================================
 eventually visible     `view`, `views`, `group_coordinator`. Snapshots of what this broker knows; they never wait. A
@@ -40,10 +40,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from math import inf
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed, NotCoordinator, Unavailable
-from coordinators.freshness import TICKS_IN_DOUBT, Doubt
+from coordinators.errors import CoordinationError, InvalidRequest, NotCoordinator, Unavailable
+from coordinators.freshness import Doubt, Freshness
 from coordinators.idleness import Idleness
 from coordinators.meter import Meter
 from coordinators.model import (
@@ -60,16 +60,13 @@ from coordinators.model import (
     group_name_fault,
     topic_name_fault,
 )
+from coordinators.placement import GroupHomes
 from coordinators.views import Views
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 
-    from coordinators.idleness import Stamps
-
-HOMES_REMEMBERED_MAX: Final = 4096
-HEARD_WITHIN_S: Final = 5.0  # a request that needs this broker to have heard from the others waits no longer
-T = TypeVar("T")
+    from coordinators.offsets import OffsetStore
 
 
 class Standing(NamedTuple):
@@ -83,45 +80,28 @@ class Standing(NamedTuple):
 FOR_EVER: Final = Standing(0, 0)
 
 
-class Journal(Protocol):
-    """A durable list of records that a broker lends to its coordinator, on the broker's own disk."""
-
-    def append(self, *records: bytes) -> None:
-        """Write records, all or none; they survive a crash of the process, and of the machine as far as `fsync` says.
-
-        Raises `JournalFailed`: to try again is safe.
-        """
-
-    def replay(self) -> Iterator[bytes]:
-        """All records, oldest first; a torn last record is not among them."""
-
-    def replace(self, records: Iterable[bytes]) -> None:
-        """Put `records` in the place of all that is there, atomically. Raises `JournalFailed`: what was there stays."""
-
-
 class Coordinator(ABC):
     """One broker's end of the coordination layer. One event loop uses it; it is not shared between threads.
 
-    A back end overrides what is abstract, publishes what it knows through `self._views.publish`, and overrides
-    `lease_ends` where its leadership ends by itself. `clock` is monotonic, in seconds. One that answers from memory
-    what others may change has a `doubt_s` (`freshness.py`): it calls `_begin_doubting` in `start` and `_end_doubting`
-    in `stop`, and overrides `_hear` and `_awake`.
+    A back end overrides what is abstract, publishes what it knows through `self._views.publish`, keeps what groups
+    commit in `self._kept`, and overrides `lease_ends` where its leadership ends by itself. `clock` is monotonic, in
+    seconds. One that answers from memory what others may change has a `doubt_s` (`freshness.py`): it calls
+    `self._freshness.begin` in `start` and `end` in `stop`, and overrides `_hear` and `_awake`.
     """
+
+    _kept: OffsetStore
 
     def __init__(self, me: Broker, *, clock: Callable[[], float] = monotonic, doubt_s: float = inf) -> None:
         self.me = me
         self.meter = Meter()
         self._clock = clock
         self._views = Views()
-        self._homes: dict[str, int] = {}  # of groups, as they are among the brokers of one view
-        self._homes_among: Mapping[int, Broker] | None = None
+        self._homes = GroupHomes()
         self._idleness = Idleness()
         self._loss: CoordinationError | None = None
         self._lost = asyncio.Event()
-        self._doubt_s = doubt_s
         self._doubt = Doubt(doubt_s)
-        self._doubting: asyncio.Task[None] | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._freshness = Freshness(me.id, self._doubt, clock, self._awake, self._hear)
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -138,8 +118,8 @@ class Coordinator(ABC):
         and while the coordination service is away. `views` ends."""
 
     async def lost(self) -> CoordinationError:
-        """Wait until this broker can take part no more before it is started anew, and say why. Most never are: what
-        passes by itself (a service that is away, a session that ended) is no loss, and neither is an orderly stop."""
+        """Wait until this broker can take part no more before a restart, and say why. Most brokers are never lost:
+        a fault that passes by itself (a service that is away, a session that ended) is no loss, nor an orderly stop."""
         await self._lost.wait()
         assert self._loss is not None, "set before the event"
         return self._loss
@@ -163,18 +143,7 @@ class Coordinator(ABC):
 
         Raises `Unavailable` where no live broker is known.
         """
-        view = self.view()
-        if view.brokers is not self._homes_among:
-            self._homes, self._homes_among = {}, view.brokers
-        home = self._homes.get(group)
-        if home is None:
-            if len(self._homes) == HOMES_REMEMBERED_MAX:
-                self._homes.clear()
-            home = self._homes[group] = self._group_home(group, view)
-        return home
-
-    @abstractmethod
-    def _group_home(self, group: str, view: ClusterView) -> int: ...
+        return self._homes.of(group, self.view().brokers)
 
     # --- at this moment -----------------------------------------------------------------------------------
 
@@ -207,9 +176,9 @@ class Coordinator(ABC):
         start = monotonic_ns()
         try:
             if self._clock() >= self._doubt.sure_until:
-                await self._heard()
+                await self._freshness.heard()
             found = await self._find_leader(at)
-        finally:  # as `_waited`, without a coroutine of its own
+        finally:  # as `Meter.waited`, without a coroutine of its own
             self.meter.called("lookup", monotonic_ns() - start)
         self._check_lease()
         return found
@@ -244,58 +213,13 @@ class Coordinator(ABC):
     @abstractmethod
     async def _find_leader(self, at: TopicPartition) -> Partition: ...
 
-    # --- doubt --------------------------------------------------------------------------------------------
-
-    def _begin_doubting(self, since: float) -> None:
-        """What is known is good as of `since`; from now on the clock is looked at."""
-        self._doubt.tick(self._clock())
-        self._doubt.trust(since, self._doubt.naps)
-        self._doubting = asyncio.create_task(self._look_at_the_clock())
-
-    async def _end_doubting(self) -> None:
-        tasks = [task for task in (self._doubting, self._hearing) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _look_at_the_clock(self) -> None:
-        while True:
-            await asyncio.sleep(self._doubt_s / TICKS_IN_DOUBT)
-            self._doubt.tick(self._clock())
-            self._awake()
-
     def _awake(self) -> None:
-        """Called some times in `doubt_s`: keep sure, or begin to hear (`_begin_hearing`)."""
+        """The event loop turns. Keep sure, or begin to hear."""
         raise NotImplementedError
 
     async def _hear(self) -> None:
         """Learn of all that has happened by now. Raises `Unavailable`."""
         raise NotImplementedError
-
-    def _begin_hearing(self) -> asyncio.Task[None]:
-        """One question at a time, for all who wait."""
-        if self._hearing is None or self._hearing.done():
-            self._hearing = asyncio.create_task(self._hear())
-            self._hearing.add_done_callback(lambda done: done.cancelled() or done.exception())  # if nobody waits for it
-        return self._hearing
-
-    async def _heard(self) -> None:
-        """Wait until this broker knows of all that had happened when it was asked. Raises `Unavailable`."""
-        self._doubt.tick(self._clock())  # who was just woken may be asked before the clock is looked at
-        try:
-            async with asyncio.timeout(HEARD_WITHIN_S):
-                while self._clock() >= self._doubt.sure_until:
-                    hearing = self._begin_hearing()
-                    await asyncio.wait({hearing})
-                    if hearing.cancelled():
-                        raise Unavailable(f"broker {self.me.id} is stopping")
-                    hearing.result()
-        except JournalFailed as error:  # what has to be noted before this broker is sure cannot be
-            raise Unavailable(str(error)) from error
-        except TimeoutError:
-            raise Unavailable(
-                f"broker {self.me.id} was away, and has not heard from the others within {HEARD_WITHIN_S:.0f} s"
-            ) from None
 
     # --- agreed -------------------------------------------------------------------------------------------
 
@@ -313,21 +237,23 @@ class Coordinator(ABC):
             raise InvalidRequest(f"topic {name!r}: partitions must be 1 to {PARTITIONS_MAX}, not {partitions}")
         if replication_factor < 1:
             raise InvalidRequest(f"topic {name!r}: replication factor must be at least 1, not {replication_factor}")
-        return await self._waited("create_topic", self._create_topic(name, partitions, replication_factor, settings))
+        return await self.meter.waited(
+            "create_topic", self._create_topic(name, partitions, replication_factor, settings)
+        )
 
     async def delete_topic(self, name: str) -> None:
         """Forget a topic, with all that groups committed in it; this broker's view is without it on return.
 
         Raises `UnknownTopic`, `Unavailable` (definite); `OutcomeUnknown`.
         """
-        await self._waited("delete_topic", self._delete_topic(name))
+        await self.meter.waited("delete_topic", self._delete_topic(name))
 
     async def find_topics(self, names: Collection[str]) -> None:
         """Have those of `names` that exist in `view`. For requests that describe topics which the view lacks: another
         broker may have made them a moment ago, and an architecture that can ask does. Raises `Unavailable`."""
         missing = [name for name in names if name not in self.view().topics and topic_name_fault(name) is None]
         if missing:
-            await self._waited("find_topics", self._find_topics(missing))
+            await self.meter.waited("find_topics", self._find_topics(missing))
 
     async def _find_topics(self, names: Collection[str]) -> None:  # noqa: B027 - most have nobody to ask
         """Nobody to ask: the view is all that there is to know."""
@@ -350,7 +276,7 @@ class Coordinator(ABC):
         `OutcomeUnknown`: neither set may be relied on before a later call succeeds.
         """
         self._check_lease()
-        return await self._waited("change_in_sync", self._change_in_sync(at, frozenset(in_sync), epoch))
+        return await self.meter.waited("change_in_sync", self._change_in_sync(at, frozenset(in_sync), epoch))
 
     async def resign(self, at: TopicPartition, epoch: int) -> Partition:
         """Give up leading a partition at `epoch`, as in an orderly stop. What `leadership.succession` makes of it
@@ -359,7 +285,7 @@ class Coordinator(ABC):
         Raises `StaleEpoch` (it is given up already), `UnknownTopic`, `Unsupported`, `Unavailable` (definite);
         `OutcomeUnknown`.
         """
-        return await self._waited("resign", self._resign(at, epoch))
+        return await self.meter.waited("resign", self._resign(at, epoch))
 
     @abstractmethod
     async def _change_in_sync(self, at: TopicPartition, in_sync: frozenset[int], epoch: int) -> Partition: ...
@@ -390,11 +316,11 @@ class Coordinator(ABC):
         start = monotonic_ns()
         rest = None
         try:
-            rest = self._begin_commit(group, offsets)
+            rest = self._kept.begin_commit(group, offsets)
         finally:
             if rest is None:
                 self.meter.called("commit", monotonic_ns() - start)
-        return None if rest is None else self._waited("commit", rest)
+        return None if rest is None else self.meter.waited("commit", rest)
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         """All that a group has committed; empty for a group that is not known.
@@ -402,7 +328,7 @@ class Coordinator(ABC):
         Raises `InvalidRequest`, `NotCoordinator`, `Unavailable`.
         """
         self._check_serves(group)
-        return await self._waited("committed", self._committed_offsets(group))
+        return await self.meter.waited("committed", self._kept.committed(group))
 
     async def expire_groups(self, retention_ms: int, members: Collection[str]) -> None:
         """Forget the groups that have had no members and committed nothing for `retention_ms`, with all that they
@@ -410,15 +336,8 @@ class Coordinator(ABC):
 
         Raises `Unavailable`, `OutcomeUnknown`, `JournalFailed`: the rest is forgotten by a later call.
         """
-        await self._waited("expire_groups", self._expire_groups(retention_ms, members))
-
-    async def _expire_groups(self, retention_ms: int, members: Collection[str]) -> None:
-        stamps = await self._group_stamps()
-        verdict = self._idleness.judge(stamps, members, retention_ms, int(self._clock() * 1000))
-        for group in verdict.in_use:
-            await self._stamp_group(group)
-        if verdict.over:
-            await self._forget_groups({group: stamps.of_groups[group] for group in verdict.over})
+        now_ms = int(self._clock() * 1000)
+        await self.meter.waited("expire_groups", self._idleness.expire(self._kept, members, retention_ms, now_ms))
 
     def _check_serves(self, group: str) -> None:
         if (fault := group_name_fault(group)) is not None:
@@ -428,24 +347,6 @@ class Coordinator(ABC):
         if home != self.me.id:
             raise NotCoordinator(f"group {group!r} is served by broker {home}, not {self.me.id}")
 
-    @abstractmethod
-    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None: ...
-
-    @abstractmethod
-    async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]: ...
-
-    @abstractmethod
-    async def _group_stamps(self) -> Stamps:
-        """When the groups that this broker keeps offsets of committed last."""
-
-    @abstractmethod
-    async def _stamp_group(self, group: str) -> None:
-        """Note that the group is in use: as if it had committed again what it has."""
-
-    @abstractmethod
-    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
-        """Forget these groups, but for those that are stamped otherwise by now."""
-
     # --- counting -----------------------------------------------------------------------------------------
 
     @property
@@ -453,11 +354,3 @@ class Coordinator(ABC):
         """Processor time, since the start, of the library behind this coordinator, as far as it can be told from what
         else the broker does. 0 where there is none."""
         return 0
-
-    async def _waited(self, verb: str, work: Awaitable[T]) -> T:
-        """Await `work` and count it with the time that it took."""
-        start = monotonic_ns()
-        try:
-            return await work
-        finally:
-            self.meter.called(verb, monotonic_ns() - start)

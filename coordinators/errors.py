@@ -43,11 +43,11 @@ class BrokerIdTaken(CoordinationError):
 
 
 class StaleEpoch(CoordinationError):
-    """Somebody else leads, or the partition has been led at a higher epoch. Who asked leads no longer."""
+    """Another broker leads, or the partition has been led at a higher epoch. The caller leads no longer."""
 
 
 class NotCoordinator(CoordinationError):
-    """Another broker serves the consumer group; the client asks anew which."""
+    """Another broker serves the consumer group; the client asks again which one."""
 
 
 class Unavailable(CoordinationError):

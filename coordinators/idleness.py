@@ -1,22 +1,32 @@
-"""Which consumer groups nobody has used for so long that they are forgotten. Pure: time is an argument.
+"""Which consumer groups nobody has used for so long that they are forgotten. `Idleness` is pure: time is an argument.
 
 What a group commits is stamped with the time of day. That can be set, so it is believed once only: it says how old a
 group is that is seen for the first time. From then on a group's age grows by a monotonic clock, until its stamp
 changes. Whatever the stamps say, some of the time is watched (`_watched_ms`): members come back after a restart of
-their broker before it judges. A group that has members is stamped anew from time to time, so that its age is known
+their broker before it judges. A group that has members is stamped again from time to time, so that its age is known
 after a restart too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from coordinators.offsets import OffsetStore
+
 WATCHED_MS_MAX: Final = 3_600_000
+_EPOCH_NS: Final = time_ns() - monotonic_ns()
 PARTS: Final = 4  # of the retention: one is watched at least, and stamps of groups in use grow no older than one
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970: the time of day at the start of the process, and what has passed since. Nothing is to
+    be forgotten because somebody set the clock."""
+    return (_EPOCH_NS + monotonic_ns()) // 1_000_000
 
 
 class Stamps(NamedTuple):
@@ -27,7 +37,7 @@ class Stamps(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Groups to be stamped anew, and groups to be forgotten."""
+    """Groups to stamp again, and groups to forget."""
 
     in_use: tuple[str, ...]
     over: frozenset[str]
@@ -58,6 +68,15 @@ class Idleness:
             elif now_ms - seen.used_at_ms >= retention_ms:
                 over.append(group)
         return Verdict(tuple(renewed), frozenset(over))
+
+    async def expire(self, store: OffsetStore, members: Collection[str], retention_ms: int, now_ms: int) -> None:
+        """Judge the groups of a store, and have it done. Raises what the store does."""
+        stamps = await store.stamps()
+        verdict = self.judge(stamps, members, retention_ms, now_ms)
+        for group in verdict.in_use:
+            await store.stamp(group)
+        if verdict.over:
+            await store.forget({group: stamps.of_groups[group] for group in verdict.over})
 
     def _look(self, group: str, stamps: Stamps, retention_ms: int, now_ms: int) -> _Seen:
         stamp_ms, seen = stamps.of_groups[group], self._seen.get(group)

@@ -1,4 +1,5 @@
-"""Work on the same thing, one after another in the order of asking."""
+"""A lock for each name: work on one thing is done one after another, in the order of asking; on different things at
+once. A name takes memory only while somebody works on it or waits."""
 
 from __future__ import annotations
 

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic_ns
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -36,6 +43,14 @@ class Meter:
         cost = self.of(kind)
         cost.calls += 1
         cost.wait_ns += wait_ns
+
+    async def waited(self, kind: str, work: Awaitable[T]) -> T:
+        """Await `work` and count it with the time that it took."""
+        start = monotonic_ns()
+        try:
+            return await work
+        finally:
+            self.called(kind, monotonic_ns() - start)
 
     def sent(self, kind: str, size_bytes: int, *, requests: int = 1) -> None:
         """Count messages to others and their bytes; an answer's bytes are counted with `requests=0`."""

@@ -72,7 +72,7 @@ DEFAULT_SETTINGS: Final = TopicSettings()
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Of topics that have one name after another, each has a `life` of its own: letters, digits and dots."""
+    """A topic. Each topic that is made under a name has a `life` of its own: letters, digits and dots."""
 
     name: str
     partitions: tuple[Partition, ...]
@@ -129,11 +129,6 @@ class Creation:
 
     topic: Topic
     known_to: frozenset[int]
-
-
-def is_whole(found: object, least: int, most: int) -> bool:
-    """Whether what was read is a whole number within these bounds; true and false are none."""
-    return type(found) is int and least <= found <= most
 
 
 def topic_name_fault(name: str) -> str | None:

@@ -1,25 +1,41 @@
-"""Consumer offsets on the broker's own disk: one table in memory, one journal behind it."""
+"""Where consumer offsets are kept: what a back end offers the contract, and a table on the broker's own disk."""
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from coordinators.compact_json import encoded
 from coordinators.errors import JournalFailed, Unreadable
-from coordinators.idleness import Stamps
-from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed, TopicPartition, is_whole
-from coordinators.wall_clock import now_ms
+from coordinators.idleness import Stamps, now_ms
+from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed, TopicPartition
+from coordinators.strict_json import decoded, encoded, is_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
-    from coordinators.api import Journal
+    from coordinators.registry import Journal
 
 # The journal is rewritten when it holds this many records more than four times the live rows: commits overwrite
 # each other, so a long-lived group would else fill the disk with its own history.
 _STALE_RECORDS_MAX: Final = 20_000
+
+
+class OffsetStore(Protocol):
+    """What the groups have committed that this broker serves, and may hold of others."""
+
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        """As `Coordinator.begin_commit`."""
+
+    async def committed(self, group: str) -> Mapping[TopicPartition, Committed]: ...
+
+    async def stamps(self) -> Stamps:
+        """When the groups that this broker keeps offsets of committed last."""
+
+    async def stamp(self, group: str) -> None:
+        """Note that the group is in use: as if it had committed again what it has."""
+
+    async def forget(self, stamps: Mapping[str, int]) -> None:
+        """Forget these groups, except those whose stamp has changed."""
 
 
 class _Row(NamedTuple):
@@ -55,7 +71,7 @@ class OffsetTable:
     def _replay(self, record: bytes) -> bool:
         """Whether it is an earlier version's, which has neither time nor life: it is of the present one."""
         try:
-            group, topic, partition, offset, epoch, metadata, *rest = json.loads(record)
+            group, topic, partition, offset, epoch, metadata, *rest = decoded(record)
             present = self._life_of(topic) if isinstance(topic, str) else None
             at_ms, life = rest or (0, str(present))
             if not all(isinstance(text, str) for text in (group, topic, metadata, life)):
@@ -64,7 +80,7 @@ class OffsetTable:
                 raise ValueError("partition and epoch are numbers")
             if not is_whole(offset, 0, OFFSET_MAX) or not is_whole(at_ms, 0, OFFSET_MAX):
                 raise ValueError("offset and time are numbers")
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError) as error:
             raise Unreadable(f"journal offsets holds {record[:100]!r}, which is no commit: {error}") from error
         if present is not None and life == present:
             row = _Row(Committed(offset, epoch, metadata), at_ms, life)
@@ -72,7 +88,7 @@ class OffsetTable:
         return not rest
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Of partitions that exist. Raises `JournalFailed`; nothing is committed then."""
+        """Commit offsets of partitions that exist. Raises `JournalFailed`; nothing is committed then."""
         time_ms = now_ms()
         rows = {at: _Row(place, time_ms, self._life_of(at.topic) or "") for at, place in offsets.items()}
         self._journal.append(*(_record(group, at, row) for at, row in rows.items()))
@@ -120,7 +136,7 @@ class OffsetTable:
     # --- the journal --------------------------------------------------------------------------------------
 
     def _rewrite_if_there_is_room(self) -> None:
-        """What is there already is as good, only longer."""
+        """Rewrite the journal; the one that is there already is as good, only longer."""
         self._rewritten_at = self._records + _STALE_RECORDS_MAX
         with suppress(JournalFailed):
             self._rewrite()

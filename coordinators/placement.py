@@ -4,14 +4,16 @@ makes one of them faster: the same topic lies on the same brokers whoever decide
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from coordinators.errors import NotEnoughBrokers
+from coordinators.errors import NotEnoughBrokers, Unavailable
 from coordinators.model import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+HOMES_REMEMBERED_MAX: Final = 4096
 
 
 def place(topic: str, partitions: int, replication_factor: int, broker_ids: Collection[int]) -> tuple[Partition, ...]:
@@ -45,6 +47,27 @@ def group_succession(group: str, broker_ids: Collection[int]) -> tuple[int, ...]
 def group_home(group: str, broker_ids: Collection[int]) -> int:
     """The broker that serves a consumer group."""
     return max(broker_ids, key=lambda broker_id: _weight(group, broker_id))
+
+
+class GroupHomes:
+    """The homes of groups, as they are while the live brokers stay the same; so many are remembered."""
+
+    def __init__(self) -> None:
+        self._homes: dict[str, int] = {}
+        self._among: Collection[int] | None = None
+
+    def of(self, group: str, broker_ids: Collection[int]) -> int:
+        """Raises `Unavailable` where no live broker is known."""
+        if broker_ids is not self._among:
+            self._homes, self._among = {}, broker_ids
+        home = self._homes.get(group)
+        if home is None:
+            if not broker_ids:
+                raise Unavailable("no live broker is known")
+            if len(self._homes) == HOMES_REMEMBERED_MAX:
+                self._homes.clear()
+            home = self._homes[group] = group_home(group, broker_ids)
+        return home
 
 
 def _weight(group: str, broker_id: int) -> bytes:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workloads.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -41,13 +42,6 @@ def bucket_of(value_ns: int) -> int:
     """Index of the histogram bucket that holds `value_ns` (>= 0)."""
     shift = max(0, value_ns.bit_length() - _PRECISION_BITS - 1)
     return (shift << _PRECISION_BITS) + (value_ns >> shift)
-
-
-def bucket_range_ns(index: int) -> tuple[int, int]:
-    """Lowest and highest value of a bucket, the inverse of `bucket_of`."""
-    shift = max(0, (index >> _PRECISION_BITS) - 1)
-    low = (index - (shift << _PRECISION_BITS)) << shift
-    return low, low + (1 << shift) - 1
 
 
 def trial_schema() -> pa.Schema:
@@ -224,7 +218,7 @@ class ResultsFolder:
 
     def _names(self) -> list[str]:
         """What lies in the folder, but for what a run leaves that was killed before its manifest was there."""
-        unfinished = _replacing.pattern(self.manifest_path)
+        unfinished = f".{MANIFEST}.*.tmp"
         found = (path for path in self.path.glob("*") if path.name != LOCK and not path.match(unfinished))
         return sorted(path.name for path in found)
 
@@ -285,7 +279,7 @@ class ResultsFolder:
         folder = self.path / kind
         folder.mkdir(parents=True, exist_ok=True)
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-        with _replacing(folder / name) as temporary:
+        with replacing(folder / name) as temporary:
             pq.write_table(table, temporary, compression="zstd")
 
 
@@ -303,28 +297,18 @@ def file_name(trial_id: str) -> str:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    with _replacing(path) as temporary:
+    """Put `content` in place of the file in one step: a reader finds the old content or the new, never a mixture."""
+    with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
-class _replacing:  # noqa: N801 - reads as a verb at its uses
-    """`with _replacing(path) as temporary`: write `temporary`; it takes the path's place if nothing went wrong."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        # Not ending in .parquet and hidden, so that no reader of the folder takes it for a record.
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-
-    @staticmethod
-    def pattern(path: Path) -> str:
-        """What the temporary names of a path look like, whichever process chose them."""
-        return f".{path.name}.*.tmp"
-
-    def __enter__(self) -> Path:
-        return self._temporary
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._temporary.replace(self._path)
-        else:
-            self._temporary.unlink(missing_ok=True)
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Write the file that is lent; it takes the place of `path` if nothing went wrong."""
+    # Not ending in .parquet and hidden, so that no reader of the folder takes it for a record.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

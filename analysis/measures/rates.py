@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 SHORT_WINDOW_MS = 250
 NOISY_SPREAD = 1.15
-ROLE_OF_CLIENT = {"producer": "production", "consumer": "consumption"}
 AXES = ("message_size", "batch_size", "mode")
 CELL = ("cell", "others", *AXES)
 ARCHITECTURE = ("architecture", "architecture_rank")

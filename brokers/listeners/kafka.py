@@ -6,7 +6,7 @@ import asyncio
 import errno
 from typing import TYPE_CHECKING, Final
 
-from brokers.errors import PortInUse
+from brokers.addresses import PortInUse
 from brokers.groups.groups import Groups
 from brokers.listeners.connection import Connection
 from brokers.listeners.connections import Connections

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
-from brokers.log.config import LogConfig
+from brokers.log.config import LogConfig, count_over
 from brokers.log.epochs import UNKNOWN_EPOCH
 from brokers.log.errors import (
     LeaderEpochStale,
@@ -36,7 +36,6 @@ from brokers.log.reader import Reader
 from brokers.log.recovery.checkpoint import FILE_NAME, Checkpoint, encode_checkpoint
 from brokers.log.recovery.recovery import Recovery
 from brokers.log.recovery.snapshots import prune_snapshots, restore_producers, save_producers
-from brokers.log.retention import count_over
 from brokers.log.segment import OpenSegments, Segment, new_segment
 from brokers.notices import Notices
 from brokers.wire.batch import LENGTH_END, NO_PRODUCER, PLACE, BatchHeader

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from coordinators.model import Broker
-    from coordinators.transport import Answering
+    from coordinators.registry import Answering
 
 DEADLINE_S: Final = 1.0
 IDLE_S: Final = 30.0
@@ -41,7 +41,7 @@ Address = tuple[str, int]
 
 
 class GrpcTransport:
-    """A `coordinators.dsbs.transport.Transport`; `PeerService` hands it what comes in."""
+    """A `coordinators.registry.Transport`; `PeerService` hands it what comes in."""
 
     def __init__(self) -> None:
         self._lines: dict[Address, Line] = {}
@@ -120,7 +120,7 @@ class Line:
 
 
 class GrpcAsking:
-    """A `coordinators.transport.Asking`; `PeerService` hands it what comes in. A connection for each question: there
+    """A `coordinators.registry.Asking`; `PeerService` hands it what comes in. A connection for each question: there
     are few, and one of before may be broken in silence, or wait before it tries a broker again that has come back."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
-from brokers.errors import PortInUse
+from brokers.addresses import PortInUse
 from brokers.rpc.brokerlab_pb2_grpc import add_AdminServicer_to_server, add_DataServicer_to_server
 from brokers.rpc.peer import FRAME_BYTES_MAX
 from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server, add_TablesServicer_to_server

@@ -202,11 +202,6 @@ def crc_holds(batch: bytes | bytearray | memoryview, header: BatchHeader) -> boo
     return bool(crc32c(memoryview(batch)[CRC_BEGIN:]) == header.crc)
 
 
-def place(batch: bytearray | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int) -> None:
-    """Write offset and leader epoch into the batch where it lies; the buffer must be writable."""
-    PLACE.pack_into(batch, 0, base_offset, header.length, leader_epoch)
-
-
 def encode_batch(
     records: Sequence[RecordToSend],
     *,

@@ -30,7 +30,7 @@ class Budget:
 
     def __init__(self, bytes_max: int, request_bytes_max: int) -> None:
         self.bytes_max = bytes_max
-        self._left = bytes_max - min(bytes_max, request_bytes_max)
+        self.bytes_left = bytes_max - min(bytes_max, request_bytes_max)  # for those without the right of way
         self._taken: dict[Holder, int] = {}
         self._waiting: dict[Holder, int] = {}  # in the order in which they came
         self._first: Holder | None = None
@@ -40,11 +40,6 @@ class Budget:
         """Whether anybody waits."""
         return bool(self._waiting)
 
-    @property
-    def bytes_taken(self) -> int:
-        """What is held by those without the right of way."""
-        return sum(self._taken.values())
-
     def has_right_of_way(self, holder: Holder) -> bool:
         return self._first is holder
 
@@ -53,7 +48,7 @@ class Budget:
         if holder is self._first:
             return True
         self._waiting[holder] = size
-        if size > self._left:
+        if size > self.bytes_left:
             for other in [other for other in self._taken if other is not holder]:
                 other.give_back()
         self._serve()
@@ -62,7 +57,7 @@ class Budget:
     def release(self, holder: Holder) -> None:
         """It gives back all that it has, and waits for nothing."""
         self._waiting.pop(holder, None)
-        self._left += self._taken.pop(holder, 0)
+        self.bytes_left += self._taken.pop(holder, 0)
         if self._first is holder:
             self._first = None
         self._serve()
@@ -71,8 +66,8 @@ class Budget:
         """Let those go on whose turn it is, as far as there is room."""
         while self._waiting:
             holder, size = next(iter(self._waiting.items()))
-            if size <= self._left:
-                self._left -= size
+            if size <= self.bytes_left:
+                self.bytes_left -= size
                 self._taken[holder] = self._taken.get(holder, 0) + size
             elif self._first is None:
                 self._first = holder

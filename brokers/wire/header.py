@@ -5,8 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from brokers.wire.apis.api_versions import ApiVersionsResponse
-from brokers.wire.apis.table import SERVED, SERVED_VERSIONS, Api, ApiKey
+from brokers.wire.apis.table import SERVED, SERVED_VERSIONS, Api, ApiKey, ApiVersionsResponse
 from brokers.wire.errors import ErrorCode, Malformed, MalformedReason
 from brokers.wire.schema import decode, encode, skip_tags, truncated
 

@@ -19,14 +19,14 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from brokers.wire.errors import NAMED_MAX, Malformed, MalformedReason
+from brokers.wire.primitives import INT32_BYTES_MAX, append_unsigned, read_unsigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
 LAST_VERSION: Final = 32767
-_VARINT_BYTES_MAX: Final = 5
-_VARINT_LAST_BYTE_MAX: Final = 0x0F
+_UINT32_MAX: Final = 2**32 - 1
 _NULL: Final = -1
 
 
@@ -234,24 +234,15 @@ def _fixed(letter: str) -> Codec:
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned varint of at most 32 bits."""
-    value = 0
-    for step in range(_VARINT_BYTES_MAX):
-        if at + step >= len(data):
-            raise truncated(1, 0)
-        byte = data[at + step]
-        value |= (byte & 0x7F) << (7 * step)
-        if byte < 0x80:
-            if step == _VARINT_BYTES_MAX - 1 and byte > _VARINT_LAST_BYTE_MAX:
-                break
-            return value, at + step + 1
+    try:
+        value, end = read_unsigned(data, at)
+    except ValueError:
+        if len(data) - at < INT32_BYTES_MAX:
+            raise truncated(1, 0) from None
+    else:
+        if value <= _UINT32_MAX:
+            return value, end
     raise Malformed(MalformedReason.VARINT, f"longer than 32 bits at byte {at}")
-
-
-def write_varint(out: bytearray, value: int) -> None:
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
 
 
 def skip_tags(data: bytes, at: int) -> int:
@@ -289,7 +280,7 @@ def _length(letter: str, flexible: bool, nullable: bool) -> Codec:
         return value - 1, end
 
     def write_flexible(out: bytearray, value: Any) -> None:
-        write_varint(out, value + 1)
+        append_unsigned(out, value + 1)
 
     return Codec(read_flexible, write_flexible, 1) if flexible else Codec(read, plain.write, plain.bytes_min)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from coordinators.dsbs.tables.codec import Malformed, decoded, encoded, row_to_json, to_text
+from coordinators import strict_json
+from coordinators.dsbs.tables.codec import Malformed, decoded, encoded, row_to_json
 from coordinators.dsbs.tables.rows import OffsetRow
 from coordinators.dsbs.tables.tables import Table, outranks
 from coordinators.errors import JournalFailed, Unreadable
@@ -13,10 +14,10 @@ from coordinators.errors import JournalFailed, Unreadable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coordinators.api import Journal
     from coordinators.dsbs.tables.rows import Key, Row
+    from coordinators.registry import Journal
 
-# A journal is written anew when it holds this many records, and four for each row that is still in force.
+# A journal is rewritten when it holds this many records, and four for each row that is still in force.
 STALE_RECORDS_MAX: Final = 20_000
 STALE_SHARE_MAX: Final = 4
 
@@ -24,8 +25,8 @@ STALE_SHARE_MAX: Final = 4
 class Disk:
     """Two journals, because offsets change with every commit and tables hardly ever.
 
-    What this broker is asked to do is written before it is done (`write`). What has happened already, here or
-    elsewhere, is written as soon as the disk takes it (`catch_up`).
+    Rows that this broker is asked to make are written before the step (`write`). Changes that have happened already,
+    here or elsewhere, are written as soon as the disk takes them (`catch_up`).
     """
 
     def __init__(self, journal: Callable[[str], Journal]) -> None:
@@ -42,7 +43,7 @@ class Disk:
 
     @property
     def unwritten(self) -> Mapping[Key, Row]:
-        """What has happened, and would be forgotten by a crash."""
+        """The changes that a crash would make this broker forget."""
         return self._unwritten
 
     def write(self, rows: Iterable[Row]) -> None:
@@ -53,7 +54,8 @@ class Disk:
             self._tables.append(*(encoded(row).encode() for row in others))
             self._table_records += len(others)
         if places:
-            self._offsets.append(*(to_text(row_to_json(row)).encode() for row in places))  # each is new: not remembered
+            # Each is new: there is no use in remembering what it is encoded as.
+            self._offsets.append(*(strict_json.encoded(row_to_json(row)) for row in places))
             self._offset_records += len(places)
 
     def catch_up(self, rows: Iterable[Row] = ()) -> None:
@@ -94,7 +96,7 @@ class Disk:
 
 
 def _newest(rows: Iterable[OffsetRow]) -> dict[Key, OffsetRow]:
-    """Of each key the row that outranks the others, in whatever order they were written."""
+    """For each key the row that outranks the others, in whatever order they were written."""
     found: dict[Key, OffsetRow] = {}
     for row in rows:
         if outranks(row, found.get(row.key)):

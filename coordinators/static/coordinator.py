@@ -1,13 +1,12 @@
 """`static`: the control without coordination. Every broker computes every answer from its own config file.
 
 A topic is placed by a rule that needs only its name and the list of brokers. Brokers speak with each other only when a
-topic is made or deleted, so that all have the same ones (static_topics.py). Leadership never changes: when a leader
-dies its partitions wait for it.
+topic is made or deleted, so that all have the same ones (topics.py). Leadership never changes: when a leader dies, its
+partitions wait for it.
 """
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,15 +14,16 @@ from coordinators.api import Coordinator
 from coordinators.errors import InvalidRequest, JournalFailed, Unreadable, Unsupported
 from coordinators.model import Creation, Partition, Topic, TopicPartition, TopicSettings
 from coordinators.offsets import OffsetTable
-from coordinators.placement import group_home, place
+from coordinators.placement import place
 from coordinators.static.topics import Entry, StaticTopics
+from coordinators.strict_json import decoded, encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-    from coordinators.config import CoordinatorSetup
     from coordinators.idleness import Stamps
-    from coordinators.model import ClusterView, Committed
+    from coordinators.model import Committed
+    from coordinators.registry import CoordinatorSetup
 
 
 class StaticCoordinator(Coordinator):
@@ -49,14 +49,15 @@ class StaticCoordinator(Coordinator):
             with suppress(JournalFailed):  # on a full disk, or a read-only one, what is there can still be read
                 self._topics_journal.replace(map(_record, self._latest.values()))
         self._offsets = OffsetTable(self._journal("offsets"), self._life_of)
+        self._kept = KeptOffsets(self._offsets, self._known_leader)
         topics = {name: self._topic(entry) for name, entry in self._latest.items() if entry.live}
         self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
         self._topics.open()
 
     def _replay(self, record: bytes) -> None:
         try:
-            entry = Entry.of(json.loads(record))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            entry = Entry.of(decoded(record))
+        except (ValueError, TypeError, KeyError) as error:
             raise Unreadable(f"journal topics holds {record[:100]!r}, which is no topic: {error}") from error
         self._latest[entry.name] = entry
 
@@ -70,9 +71,6 @@ class StaticCoordinator(Coordinator):
 
     async def _find_leader(self, at: TopicPartition) -> Partition:
         return self._known_leader(at)
-
-    def _group_home(self, group: str, view: ClusterView) -> int:
-        return group_home(group, self._brokers)
 
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
@@ -106,27 +104,8 @@ class StaticCoordinator(Coordinator):
     async def _resign(self, at: TopicPartition, epoch: int) -> Partition:
         raise Unsupported("static: leadership follows from the config file and never passes on")
 
-    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
-        for at in offsets:
-            self.view().partition(at)
-        self._offsets.commit(group, offsets)
-        return None
-
-    async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
-        return self._offsets.committed(group)
-
-    async def _group_stamps(self) -> Stamps:
-        return self._offsets.stamps()
-
-    async def _stamp_group(self, group: str) -> None:
-        self._offsets.stamp(group)
-
-    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
-        newest = self._offsets.stamps().of_groups
-        self._offsets.forget_groups({group for group, at_ms in stamps.items() if newest.get(group) == at_ms})
-
     def _life_of(self, name: str) -> str | None:
-        """Of a topic that exists."""
+        """The life of a topic that exists, or None."""
         entry = self._latest.get(name)
         return str(entry.life) if entry is not None and entry.live else None
 
@@ -138,6 +117,32 @@ class StaticCoordinator(Coordinator):
         return Topic(entry.name, placed, entry.settings, str(entry.life))
 
 
+class KeptOffsets:
+    """Offsets in the table on this broker's disk. `check` raises `UnknownTopic` for a partition that does not exist."""
+
+    def __init__(self, table: OffsetTable, check: Callable[[TopicPartition], object]) -> None:
+        self._table = table
+        self._check = check
+
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        for at in offsets:
+            self._check(at)
+        self._table.commit(group, offsets)
+
+    async def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
+        return self._table.committed(group)
+
+    async def stamps(self) -> Stamps:
+        return self._table.stamps()
+
+    async def stamp(self, group: str) -> None:
+        self._table.stamp(group)
+
+    async def forget(self, stamps: Mapping[str, int]) -> None:
+        newest = self._table.stamps().of_groups
+        self._table.forget_groups({group for group, at_ms in stamps.items() if newest.get(group) == at_ms})
+
+
 def _record(entry: Entry) -> bytes:
     """A topic's line in the journal; one without partitions is a deleted topic."""
-    return json.dumps(entry.as_data()).encode()
+    return encoded(entry.as_data())

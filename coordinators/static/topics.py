@@ -4,24 +4,22 @@ The broker with the lowest id carries out every change, one at a time for each n
 two changes of one topic never cross, and no broker need be elected. A change begins with a look at every broker: where
 one does not answer, or lists other brokers in its config, nothing is changed. What fails behind that is undone.
 
-A topic's life is the first after those that brokers remember of the name of which nothing lies on a broker's disk, so
-all brokers agree on it. A broker keeps the life of a deleted topic and takes no topic of that life again: a request
+A topic's life is the first one, after all that brokers remember of the name, that has left nothing on a broker's disk;
+so all brokers agree on it. A broker keeps the life of a deleted topic and takes no topic of that life again: a request
 that arrives late cannot bring it back.
 
 Where the undoing failed too, or the first broker died, some brokers have the topic and others do not. The next change
-of the name finds that out: a creation completes a topic that nobody has deleted, and clears away one that somebody has.
+of the name detects that: a creation completes a topic that nobody has deleted, and clears away one that somebody has.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from coordinators import errors
-from coordinators.compact_json import encoded
 from coordinators.errors import (
     CoordinationError,
     InvalidRequest,
@@ -32,14 +30,15 @@ from coordinators.errors import (
     UnknownTopic,
 )
 from coordinators.keyed_lock import Turns
-from coordinators.model import OFFSET_MAX, PARTITIONS_MAX, TopicSettings, is_whole, topic_name_fault
+from coordinators.model import OFFSET_MAX, PARTITIONS_MAX, TopicSettings, topic_name_fault
 from coordinators.placement import place
+from coordinators.strict_json import decoded, encoded, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 
     from coordinators.model import Broker
-    from coordinators.transport import Asking
+    from coordinators.registry import Asking
 
 T = TypeVar("T")
 
@@ -108,7 +107,7 @@ class Shelf(Protocol):
         """Put an entry in the place of the name's last one. Raises `JournalFailed`."""
 
     def lives(self, name: str) -> Collection[str]:
-        """Those of which something lies on this broker's disk."""
+        """The lives of the name that have left something on this broker's disk."""
 
 
 class Seen(NamedTuple):
@@ -281,7 +280,7 @@ class StaticTopics:
         self._sent(verb, len(content), 1)
         answer = await self._asking.ask(self._brokers[broker], content, within_s)
         self._sent(verb, len(answer), 0)
-        found = json.loads(answer)
+        found = decoded(answer)
         if "error" in found:
             raise _ERRORS.get(found["error"], OutcomeUnknown)(found["message"])
         return found
@@ -290,10 +289,10 @@ class StaticTopics:
 
     async def _answered(self, question: bytes) -> bytes:
         try:
-            return encoded(await self._answer(json.loads(question)))
+            return encoded(await self._answer(decoded(question)))
         except (CoordinationError, JournalFailed) as error:
             return encoded({"error": type(error).__name__, "message": str(error)})
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             return encoded({"error": InvalidRequest.__name__, "message": f"{question[:100]!r} is no question: {error}"})
 
     async def _answer(self, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from coordinators.errors import (
 from coordinators.idleness import Stamps
 from coordinators.leadership import resigned, succession, with_in_sync, without
 from coordinators.model import Creation, Partition, TopicPartition, topic_name_fault
-from coordinators.placement import group_home
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.controller import Controller
 from coordinators.zookeeper.groups import StoredGroups
@@ -44,10 +43,10 @@ from coordinators.zookeeper.session import Session
 from coordinators.zookeeper.topics import Topics
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+    from collections.abc import Callable, Collection, Coroutine, Mapping
 
-    from coordinators.config import CoordinatorSetup
-    from coordinators.model import ClusterView, Committed, TopicSettings
+    from coordinators.model import TopicSettings
+    from coordinators.registry import CoordinatorSetup
     from coordinators.zookeeper.requests import Node
 
 REREAD_S: Final = 30.0  # a watch that was lost unnoticed is made good within this
@@ -83,7 +82,7 @@ class ZooKeeperCoordinator(Coordinator):
         self._controller = Controller(self._session, self._tree, self.me.id, self._mirror)
         self._topics = Topics(self._session, self._tree)
         self._offsets = self._chosen_offsets()
-        self._groups = StoredGroups(self._session, self._tree, self._serves)
+        self._kept = KeptOffsets(self._offsets, StoredGroups(self._session, self._tree, self._serves))
         self._registered_in = 0  # the session
         self._lives_ended = 0
         self._reported: set[str] = set()
@@ -119,7 +118,7 @@ class ZooKeeperCoordinator(Coordinator):
         if self._options.offsets_interval_ms:
             self._keep(self._every(self._options.offsets_interval_ms / 1000, self._offsets.flush))
         if not self._lookup:
-            self._begin_doubting(since)
+            self._freshness.begin(since)
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         self._tasks.append(asyncio.create_task(work))
@@ -129,7 +128,7 @@ class ZooKeeperCoordinator(Coordinator):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._end_doubting()
+        await self._freshness.end()
         if tasks and self._session.connected:
             await self._leave()
         await self._session.stop()
@@ -263,7 +262,7 @@ class ZooKeeperCoordinator(Coordinator):
     def _awake(self) -> None:
         """What is heard keeps the broker sure. While ZooKeeper is away the lease alone bounds how old that may be."""
         if self._session.connected:
-            self._begin_hearing()
+            self._freshness.begin_hearing()
         elif self._doubt.sure:
             self._doubt.trust(self._clock(), self._doubt.naps)
 
@@ -351,11 +350,6 @@ class ZooKeeperCoordinator(Coordinator):
             raise UnknownTopic(f"{at.topic}-{at.partition} does not exist")
         return node
 
-    def _group_home(self, group: str, view: ClusterView) -> int:
-        if not view.brokers:
-            raise Unavailable("no live broker is known")
-        return group_home(group, view.brokers)
-
     # --- agreed -------------------------------------------------------------------------------------------
 
     async def _create_topic(
@@ -412,21 +406,21 @@ class ZooKeeperCoordinator(Coordinator):
             raise Unavailable(f"{path} changed each of the {CHANGE_TRIES_MAX} times that it was to be written")
         raise UnknownTopic(f"{at.topic}-{at.partition} does not exist")
 
-    # --- durable ------------------------------------------------------------------------------------------
 
-    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
-        return self._offsets.begin_commit(group, offsets)
+class KeptOffsets:
+    """Rows of groups in ZooKeeper, and what is not written yet."""
 
-    async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
-        return await self._offsets.committed(group)
+    def __init__(self, rows: WrittenOffsets, groups: StoredGroups) -> None:
+        self._rows = rows
+        self._groups = groups
+        self.begin_commit = rows.begin_commit
+        self.committed = rows.committed
+        self.stamp = groups.stamp
 
-    async def _group_stamps(self) -> Stamps:
+    async def stamps(self) -> Stamps:
         now_ms, stored = await self._groups.stamps()
-        return Stamps(now_ms, {**stored, **dict.fromkeys(self._offsets.groups_unwritten() & stored.keys(), now_ms)})
+        return Stamps(now_ms, {**stored, **dict.fromkeys(self._rows.groups_unwritten() & stored.keys(), now_ms)})
 
-    async def _stamp_group(self, group: str) -> None:
-        await self._groups.stamp(group)
-
-    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
-        self._offsets.forget_groups(stamps.keys())
+    async def forget(self, stamps: Mapping[str, int]) -> None:
+        self._rows.forget_groups(stamps.keys())
         await self._groups.forget(stamps)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from coordinators.errors import BrokerIdTaken, Unreadable
-from coordinators.model import OFFSET_MAX, is_whole
+from coordinators.model import OFFSET_MAX
+from coordinators.strict_json import is_whole
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.requests import Conflict, Create, Delete, Exists, Write
 
 if TYPE_CHECKING:
-    from coordinators.api import Journal
     from coordinators.model import Broker
+    from coordinators.registry import Journal
     from coordinators.zookeeper.requests import Node
     from coordinators.zookeeper.session import Session
     from coordinators.zookeeper.znodes import Tree

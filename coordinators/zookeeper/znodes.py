@@ -7,14 +7,12 @@ the path and what is wrong there, because a guess about who leads loses data.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from urllib.parse import quote, unquote
 
-from coordinators.compact_json import encoded
 from coordinators.errors import Unreadable
 from coordinators.model import (
     NO_LEADER,
@@ -26,6 +24,7 @@ from coordinators.model import (
     TopicSettings,
     committed_fault,
 )
+from coordinators.strict_json import decoded, encoded, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -303,28 +302,28 @@ class _Fields:
 
     def _number(self, value: object, key: str, least: int, most: int) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            self.refuse(f"{key} must be a whole number from {least} to {most}, not {_short(value)}")
+            self.refuse(f"{key} must be a whole number from {least} to {most}, not {shown(value)}")
         return value
 
     def text(self, key: str, *, empty: bool = False) -> str:
         value = self.take(key)
         if not isinstance(value, str) or (not value and not empty):
-            self.refuse(f"{key} must be text, not {_short(value)}")
+            self.refuse(f"{key} must be text, not {shown(value)}")
         return value
 
     def mapping(self, key: str) -> dict[str, Any]:
         value = self.take(key)
         if not isinstance(value, dict):
-            self.refuse(f"{key} must be an object, not {_short(value)}")
+            self.refuse(f"{key} must be an object, not {shown(value)}")
         return value
 
     def brokers(self, key: str, *, empty: bool = False) -> tuple[int, ...]:
         value = self.take(key)
         if not isinstance(value, list) or not (value or empty):
-            self.refuse(f"{key} must list broker ids, not {_short(value)}")
+            self.refuse(f"{key} must list broker ids, not {shown(value)}")
         ids = tuple(self._number(broker_id, key, 0, INT_MAX) for broker_id in value)
         if len(set(ids)) < len(ids):
-            self.refuse(f"{key} must name each broker once, not {_short(value)}")
+            self.refuse(f"{key} must name each broker once, not {shown(value)}")
         return ids
 
     def end(self) -> None:
@@ -337,22 +336,11 @@ def _read(path: str, data: bytes) -> _Fields:
     if len(data) > ZNODE_BYTES_MAX:
         raise Unreadable(f"{path} holds {len(data)} bytes, and at most {ZNODE_BYTES_MAX} are read")
     try:
-        found = json.loads(data, object_pairs_hook=_without_duplicates)
-    except (ValueError, RecursionError) as error:
+        found = decoded(data)
+    except ValueError as error:
         raise Unreadable(f"{path} is not JSON ({error}): {data[:60]!r}") from None
     if not isinstance(found, dict):
         raise Unreadable(f"{path} must hold an object, not {data[:60]!r}")
     fields = _Fields(path, found)
     fields.number("version", VERSION, VERSION)
     return fields
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-def _short(value: object) -> str:
-    return repr(value)[:60]

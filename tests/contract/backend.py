@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from coordinators.config import CoordinatorSetup
 from coordinators.model import Broker
+from coordinators.registry import CoordinatorSetup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence

@@ -16,10 +16,10 @@ import grpc.aio
 from brokers.journal import FileJournal
 from brokers.rpc.peer import GrpcAsking, GrpcTransport, PeerService
 from brokers.rpc.peer_pb2_grpc import add_PeerServicer_to_server
-from coordinators.config import CoordinatorSetup
 from coordinators.dsbs.coordinator import DsbsCoordinator
 from coordinators.errors import CoordinationError
 from coordinators.model import Partition
+from coordinators.registry import CoordinatorSetup
 from tests.contract.frames import Call, Hello, Told, read, write
 
 
@@ -39,7 +39,7 @@ class Member:
         except asyncio.IncompleteReadError:
             for task in self._tasks:
                 task.cancel()
-            self._coordinator._end("it was killed")
+            self._coordinator._shell.end("it was killed")
 
     def _keep(self, work: Any) -> None:
         task = asyncio.create_task(work)

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from workloads.commands.numbers import whole
+from workloads.commands.arguments import whole
 from workloads.spec.settings import Architecture, ClusterSettings
 
 if TYPE_CHECKING:

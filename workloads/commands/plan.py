@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from workloads.commands import matrix
+from workloads.commands import arguments
 
 if TYPE_CHECKING:
     from workloads.spec.estimate import Estimate
@@ -24,7 +24,7 @@ EXAMPLE = "example: brokerlab plan --profile paper --only architecture=dsbs mode
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    matrix.add_arguments(parser)
+    arguments.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the same as data")
 
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from workloads.spec.plan import resolve
     from workloads.spec.spec import load
 
-    file, only = matrix.file_and_only(args)
+    file, only = arguments.file_and_only(args)
     plan = resolve(load(file), args.profile, only, args.messages)
     expected = estimate(plan)
     free_bytes = shutil.disk_usage(".").free

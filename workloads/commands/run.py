@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from workloads.commands import matrix
+from workloads.commands import arguments
 from workloads.errors import PlanError, UserError
 from workloads.run.folders import RunFolder, choose, newest
 
@@ -22,7 +22,7 @@ RESULTS: Final = Path("results")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    matrix.add_arguments(parser)
+    arguments.add_arguments(parser)
     parser.add_argument(
         "--tries",
         metavar="N",
@@ -78,7 +78,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
     from workloads.spec.plan import resolve
     from workloads.spec.spec import load
 
-    file, only = matrix.file_and_only(options)
+    file, only = arguments.file_and_only(options)
     spec = load(file)
     asked = options.tries or ""
     tries = _whole(asked.removeprefix("+")) if asked else None

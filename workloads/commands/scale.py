@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from workloads.commands.numbers import whole
+from workloads.commands.arguments import whole
 
 if TYPE_CHECKING:
     from workloads.scale import Row, Size

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from workloads.commands.numbers import whole
+from workloads.commands.arguments import whole
 
 if TYPE_CHECKING:
     import argparse

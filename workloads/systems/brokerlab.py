@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from workloads.errors import BrokerlabError, UserError
 from workloads.processes.ports import free_ports
 from workloads.processes.process import PortTaken, Process, ProcessFailed
+from workloads.results import write_atomically
 from workloads.services.zookeeper import NAME as ZOOKEEPER
 from workloads.services.zookeeper import ZooKeeperServer
 from workloads.topology.api import Loopback
@@ -94,9 +95,7 @@ class Cluster:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._nodes = self._placed(ports)
         if self._keep:
-            fresh = self._folder / f".{PORTS}"
-            fresh.write_text(json.dumps(ports))
-            fresh.replace(self._folder / PORTS)
+            write_atomically(self._folder / PORTS, json.dumps(ports).encode())
         await self._start_coordination()
         try:
             async with asyncio.TaskGroup() as starting:  # where one fails, the others are not waited for

@@ -17,8 +17,13 @@ from brokers.wire.apis.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from brokers.wire.apis.metadata import MetadataBroker, MetadataPartition, MetadataResponse, MetadataTopic
-from brokers.wire.apis.producer_id import InitProducerIdResponse
+from brokers.wire.apis.metadata import (
+    InitProducerIdResponse,
+    MetadataBroker,
+    MetadataPartition,
+    MetadataResponse,
+    MetadataTopic,
+)
 from brokers.wire.errors import NAMED_MAX, ErrorCode
 from coordinators.errors import CoordinationError, TopicExists
 from coordinators.model import NO_LEADER, Partition, TopicPartition, TopicSettings, topic_name_fault
@@ -30,8 +35,7 @@ if TYPE_CHECKING:
     from brokers.listeners.service import Caller, Leaders, Service
     from brokers.replication.store import HeldPartition
     from brokers.wire.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest
-    from brokers.wire.apis.metadata import MetadataRequest
-    from brokers.wire.apis.producer_id import InitProducerIdRequest
+    from brokers.wire.apis.metadata import InitProducerIdRequest, MetadataRequest
     from coordinators.model import ClusterView, Topic
 
 _PRODUCER_ID_BITS: Final = 62

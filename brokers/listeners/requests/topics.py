@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from brokers.listeners.service import code_of
@@ -23,6 +22,7 @@ from brokers.wire.apis.topics import (
 from brokers.wire.errors import ErrorCode
 from coordinators.errors import CoordinationError
 from coordinators.model import TopicSettings, topic_name_fault
+from coordinators.settings import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,8 +106,7 @@ def _settings(configs: Sequence[CreatableConfig]) -> TopicSettings:
     for config in configs:
         field = SETTINGS.get(config.name)
         if field is None:
-            near = get_close_matches(config.name, SETTINGS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(SETTINGS)}"
+            hint = did_you_mean(config.name, SETTINGS)
             raise Refused(ErrorCode.INVALID_CONFIG, f"unknown setting {config.name!r}; {hint}")
         if config.value is None or config.value == _UNBOUNDED:
             continue

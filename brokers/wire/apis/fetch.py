@@ -11,7 +11,6 @@ from brokers.wire.schema import check_named, text, truncated
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CLIENT_REPLICA: Final = -1
 _LOG_START_SINCE: Final = 5
 _SESSION_SINCE: Final = 7
 _EPOCH_SINCE: Final = 9

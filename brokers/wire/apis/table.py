@@ -1,12 +1,14 @@
-"""Which APIs are served, in which versions, and which class reads and writes each."""
+"""Which APIs are served, in which versions, and which class reads and writes each; and ApiVersions, which says so.
+
+ApiVersions is the one API that answers a version that it does not know (KIP-511).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Annotated, Final
 
-from brokers.wire.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from brokers.wire.apis.group_admin import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -26,9 +28,8 @@ from brokers.wire.apis.membership import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from brokers.wire.apis.metadata import MetadataRequest, MetadataResponse
+from brokers.wire.apis.metadata import InitProducerIdRequest, InitProducerIdResponse, MetadataRequest, MetadataResponse
 from brokers.wire.apis.offsets import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse
-from brokers.wire.apis.producer_id import InitProducerIdRequest, InitProducerIdResponse
 from brokers.wire.apis.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -37,7 +38,27 @@ from brokers.wire.apis.topics import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
 )
-from brokers.wire.schema import LAST_VERSION
+from brokers.wire.schema import LAST_VERSION, Int16, Int32, Since, String
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersionsRequest:
+    client_software_name: Annotated[String, Since(3)] = ""
+    client_software_version: Annotated[String, Since(3)] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersion:
+    api_key: Int16
+    min_version: Int16
+    max_version: Int16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersionsResponse:
+    error_code: Int16
+    api_keys: tuple[ApiVersion, ...]
+    throttle_time_ms: Annotated[Int32, Since(1)] = 0
 
 
 class ApiKey(IntEnum):

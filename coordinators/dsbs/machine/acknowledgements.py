@@ -1,4 +1,4 @@
-"""Changes whose maker waits until all live peers know of them, or until he can say who does not. Pure."""
+"""Changes whose maker waits until all live peers know of them, or until it can name those that do not. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Requests:
             raise Unavailable(f"{WAITING_MAX} changes wait for their acknowledgement already")
 
     def begin(self, token: int, body: Push | AskOffsets | Copy, asked: Iterable[int], now_ms: int) -> None:
-        """Wait for the answers of `asked`; `body` is what is said again to those who stay silent."""
+        """Wait for the answers of `asked`; `body` is repeated to those that stay silent."""
         deadline_ms = now_ms + self._ledger.settings.acknowledge_ms
         self._waiting[token] = Request(body, set(asked), {self._ledger.me.broker.id}, deadline_ms)
         self._finish_if_over(token, now_ms)
@@ -53,12 +53,12 @@ class Requests:
             self._finish_if_over(token, now_ms)
 
     def check(self, now_ms: int) -> None:
-        """Give up what is over, and wait for none who has died."""
+        """Give up requests whose time is over, and stop waiting for dead brokers."""
         for token in list(self._waiting):
             self._finish_if_over(token, now_ms)
 
     def repeat(self) -> None:
-        """Say it again to those who have not answered."""
+        """Repeat each request to the brokers that have not answered."""
         for request in self._waiting.values():
             silent = self._ledger.some(sorted(request.missing), self._ledger.settings.push_all_max)
             self._send(silent, request.body)

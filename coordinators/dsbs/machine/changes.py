@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinators.dsbs.machine.phases import Phase
+from coordinators.dsbs.machine.ledger import Phase
 from coordinators.dsbs.tables.messages import Push
 from coordinators.dsbs.tables.rows import MemberRow, Status, TableRow, TopicRow, leap
 from coordinators.dsbs.tables.tables import outranks

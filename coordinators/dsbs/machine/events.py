@@ -61,8 +61,8 @@ class Resign:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Of a group that is gathered here, at `at_ms` since 1970. With a token, as it needs where a place is the group's
-    first in its partition (`Offsets.begins`), answered by `Finished`: `known_to` are the brokers that keep it."""
+    """A commit of a group that is gathered here, at `at_ms` since 1970. A group's first place in a partition
+    (`Offsets.begins`) needs a token. `Finished` then answers it: `known_to` are the brokers that keep it."""
 
     group: str
     offsets: Mapping[TopicPartition, Committed]
@@ -72,7 +72,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Groups that nobody uses, of which the disk holds nothing any more."""
+    """Forget groups that nobody uses; the disk holds nothing of them any more."""
 
     groups: frozenset[str]
 

@@ -2,17 +2,21 @@
 
 The process that is known keeps its id while it lives. One that comes from another address is told so: for certain where
 the holder was heard a moment ago, else the holder is asked and the newcomer waits. One from the same address is the
-same broker, started anew, for a port has one owner. Who is outranked by what the tables say of him is told what they
-say; he refutes it or begins a new incarnation.
+same broker, restarted, because a port has one owner. A sender that the tables outrank is told what they say; it refutes
+that or begins a new incarnation.
+
+This is the one place where peers will authenticate each other: every message passes `Identity.admits` before anything
+of it is used. Today it holds the cluster's name against mistakes; against malice it needs to hold the identity that the
+transport has proven (mutual TLS, the broker's id in the certificate) against the id that the envelope claims. Until
+then whoever reaches the port and knows the cluster's name can speak for any broker (docs/dsbs.md).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinators.dsbs.machine.admission import refusal
 from coordinators.dsbs.tables.messages import Heartbeat, Push, Taken
-from coordinators.dsbs.tables.rows import leap
+from coordinators.dsbs.tables.rows import Status, leap
 from coordinators.dsbs.tables.tables import outranks
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ class Identity:
         self._liveness = liveness
 
     def admits(self, envelope: Envelope, now_ms: int, *, member: bool) -> bool:
-        """Whether the message may be used. Tells its sender what he needs to know where not."""
+        """Whether the message may be used. If not, the sender is told what it needs to know."""
         sender = envelope.sender
         held = self._ledger.table.members.get(sender.broker.id)
         reason = self._fault(envelope, held, member=member)
@@ -47,7 +51,7 @@ class Identity:
 
     def _fault(self, envelope: Envelope, held: MemberRow | None, *, member: bool) -> str | None:
         sender, me = envelope.sender, self._ledger.me
-        if (reason := refusal(envelope, self._ledger.settings.cluster)) is not None:
+        if (reason := _refusal(envelope, self._ledger.settings.cluster)) is not None:
             return reason
         if sender.broker.id == me.broker.id:
             if sender.broker != me.broker and member:
@@ -67,3 +71,12 @@ class Identity:
         place = f"{holder.broker.host}:{holder.broker.rpc_port}"
         reason = f"broker id {holder.broker.id} is taken by a live broker at {place}"
         self._ledger.send([sender.broker], Taken(reason, certain))
+
+
+def _refusal(envelope: Envelope, cluster: str) -> str | None:
+    """Why the message is not from a member of this cluster, as a word to count by; or None."""
+    if envelope.cluster != cluster:
+        return "foreign cluster"
+    if envelope.sender.status not in {Status.ALIVE, Status.LEFT}:
+        return "sender who thinks itself dead"
+    return None

@@ -1,4 +1,4 @@
-"""What this broker holds, and what of it it has to lead because its leader is dead. Pure."""
+"""The partitions that this broker holds, and those that it has to lead because their leader is dead. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Leaders:
         return self.inherited(tuple(self._held))
 
     def renewed(self) -> list[LeaderRow]:
-        """The rows by which this broker, started anew, goes on leading what it led."""
+        """The rows by which a restarted broker goes on leading what it led."""
         table, me = self._ledger.table, self._ledger.me.broker.id
         rows = (topics.renewal(table, topic, number, me) for topic, number in self._partitions(tuple(self._held)))
         return [row for row in rows if row is not None]

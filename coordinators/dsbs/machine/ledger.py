@@ -1,12 +1,20 @@
-"""One broker's tables, its own row in them, its phase, and what the step under way asks of the shell. Pure."""
+"""One broker's tables, its own row in them, its phase, and what the step under way asks of the shell. Pure.
+
+NEW     -> JOINING  started: say hello to all that are known, fetch their tables
+JOINING -> MEMBER   all of them answered, or `join_ms` passed
+JOINING -> OUT      another live broker has this id
+MEMBER  -> LEAVING  told to stop: this broker's row says so, and peers inherit what it led
+MEMBER  -> OUT      peers know another live broker under this id
+LEAVING -> OUT      all peers know, or `acknowledge_ms` passed
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from coordinators.dsbs.machine.events import Changed, Persist, Send
-from coordinators.dsbs.machine.phases import Phase
 from coordinators.dsbs.tables.messages import Envelope
 from coordinators.dsbs.tables.rows import MemberRow, OffsetRow, Row, Status, TableRow
 
@@ -20,6 +28,24 @@ if TYPE_CHECKING:
     from coordinators.model import Broker
 
 T = TypeVar("T")
+
+
+class Phase(Enum):
+    NEW = "new"
+    JOINING = "joining"
+    MEMBER = "member"
+    LEAVING = "leaving"
+    OUT = "out"
+
+
+TRANSITIONS: Final = {
+    (Phase.NEW, Phase.JOINING),
+    (Phase.JOINING, Phase.MEMBER),
+    (Phase.JOINING, Phase.OUT),
+    (Phase.MEMBER, Phase.LEAVING),
+    (Phase.MEMBER, Phase.OUT),
+    (Phase.LEAVING, Phase.OUT),
+}
 
 
 class Chance(Protocol):
@@ -70,13 +96,13 @@ class Ledger:
         self._on_disk = rows
 
     def become(self, incarnation: int, status: Status) -> MemberRow:
-        """Say anew of oneself that one is there, or leaves."""
+        """Publish this broker's own member row with a new incarnation or status."""
         self.me = replace(self.me, incarnation=incarnation, status=status)
         self.write([self.me])
         return self.me
 
     def joined(self) -> None:
-        """What this broker is is on its disk from now on."""
+        """From now on this broker's own row is on its disk."""
         if self.new:
             self.new = False
             self._rows.append(self.me)
@@ -84,7 +110,7 @@ class Ledger:
     # --- the others ---------------------------------------------------------------------------------------
 
     def peers(self) -> list[MemberRow]:
-        """The live brokers but this one."""
+        """The live brokers, without this one."""
         mine = self.me.broker.id
         return [row for number, row in self.table.members.items() if row.live and number != mine]
 

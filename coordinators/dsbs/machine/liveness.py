@@ -1,8 +1,8 @@
-"""Who answers, who is suspected, whose time is over. Pure; time is an argument.
+"""Which brokers answer, which are suspected, and whose time is over. Pure; time is an argument.
 
 A broker that was asked and has said nothing for `timeout_ms` is silent, and is then suspected in everybody's tables. A
-suspect that has not refuted it `suspicion_ms` later is dead. A broker whose own clock stood still meanwhile (it was
-paused, or starved) begins anew to wait: it hears before it judges.
+suspect that has not refuted it `suspicion_ms` later is dead. A broker whose own clock stood still (it was paused,
+or starved) starts to wait from the beginning: it hears before it judges.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Liveness:
         number = member.broker.id
         if member.status is Status.SUSPECT:
             if self._suspected.get(number, (-1, 0))[0] != member.incarnation:
-                # Who accused buries first, and the others have no need to say the same again.
+                # The accuser buries first; the others need not say the same again.
                 grace_ms = 0 if number in self._accused else self._settings.heartbeat_ms
                 self._suspected[number] = (member.incarnation, now_ms + grace_ms)
             return

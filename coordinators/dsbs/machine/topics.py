@@ -124,7 +124,7 @@ def inheritance(table: Table, topic: TopicRow, number: int, me: int) -> LeaderRo
 
 
 def renewal(table: Table, topic: TopicRow, number: int, me: int) -> LeaderRow | None:
-    """The row by which `me`, started anew, goes on leading what it led: at a new epoch, for its log may be shorter."""
+    """The row by which `me`, restarted, goes on leading what it led: at a new epoch, because its log may be shorter."""
     partition = recorded(table, topic, number)
     return _row(table, topic, number, partition, partition) if partition.leader == me else None
 

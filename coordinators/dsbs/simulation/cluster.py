@@ -27,8 +27,8 @@ from coordinators.dsbs.machine.events import (
     Start,
     Wake,
 )
+from coordinators.dsbs.machine.ledger import Phase
 from coordinators.dsbs.machine.machine import Machine
-from coordinators.dsbs.machine.phases import Phase
 from coordinators.dsbs.options import Settings
 from coordinators.dsbs.tables.messages import Heartbeat, Here, encode
 from coordinators.dsbs.tables.rows import Key, OffsetRow, Row
@@ -129,8 +129,8 @@ class Cluster:
 
     def do(self, number: int, event: Event) -> None:
         """Let something happen to a broker now. Raises what the machine refuses with."""
-        node = self.nodes[number]
-        if node.machine is None:
+        node = self.nodes.get(number)
+        if node is None or node.machine is None:
             return
         self._note(f"{number} {event!r}")
         actions = node.machine.step(event, self.now_ms)
@@ -221,7 +221,7 @@ class Cluster:
                     self._note(f"{node.place} {action!r}")
 
     def _send(self, sender: int, receiver: int, kind: str, content: bytes) -> None:
-        count = self.sent.setdefault(self._counted_as(kind, sender, receiver), [0, 0])
+        count = self.sent.setdefault(_counted_as(kind, (self.nodes.get(sender), self.nodes.get(receiver))), [0, 0])
         count[0] += 1
         count[1] += len(content)
         conditions = self.conditions
@@ -229,19 +229,8 @@ class Cluster:
             return
         copies = 2 if self.chance.random() < conditions.duplicated else 1
         for _ in range(copies):
-            self._at(self.now_ms + self.chance.randint(*conditions.delay_ms), lambda: self._arrive(receiver, content))
-
-    def _counted_as(self, kind: str, sender: int, receiver: int) -> str:
-        """Heartbeats are what goes on all the time; those of a broker that joins are part of its joining."""
-        if kind not in {Heartbeat.kind, Here.kind}:
-            return kind
-        ends = (self.nodes[number].machine for number in (sender, receiver) if number in self.nodes)
-        joining = any(machine is not None and machine.phase is Phase.JOINING for machine in ends)
-        return "hello" if joining else kind
-
-    def _arrive(self, receiver: int, content: bytes) -> None:
-        if receiver in self.nodes:
-            self.do(receiver, Received(content))
+            due_ms = self.now_ms + self.chance.randint(*conditions.delay_ms)
+            self._at(due_ms, lambda: self.do(receiver, Received(content)))
 
     def _note(self, line: str) -> None:
         self._trace.update(f"{self.now_ms} {line}\n".encode())
@@ -257,6 +246,15 @@ class Cluster:
 
     def heal(self) -> None:
         self.conditions = Conditions()
+
+
+def _counted_as(kind: str, ends: Iterable[Node | None]) -> str:
+    """Heartbeats are what goes on all the time; those of a broker that joins are part of its joining."""
+    if kind not in {Heartbeat.kind, Here.kind}:
+        return kind
+    machines = (node.machine for node in ends if node is not None)
+    joining = any(machine is not None and machine.phase is Phase.JOINING for machine in machines)
+    return "hello" if joining else kind
 
 
 def address(place: int, broker_id: int | None = None) -> Broker:

@@ -6,20 +6,20 @@ very bytes that real brokers do. Reading takes nothing on trust: types, bounds a
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinators.dsbs.tables.rows import LeaderRow, MemberRow, OffsetRow, Row, Status, TopicRow
 from coordinators.model import Broker, TopicSettings
+from coordinators.strict_json import decoded as from_json
+from coordinators.strict_json import shown, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Encodings and hashes of the same few rows are asked for again and again; this many are remembered.
 _REMEMBERED_MAX: Final = 2**14
-to_text: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Malformed(ValueError):
@@ -56,7 +56,7 @@ def row_hash(row: Row) -> int:
 def row_from_json(found: object) -> Row:
     """Raises `Malformed` with what is wrong."""
     if not isinstance(found, list) or any(isinstance(value, bool) for value in found):
-        raise Malformed(f"no row: {_shown(found)}")
+        raise Malformed(f"no row: {shown(found)}")
     match found:
         case ["m", int(broker), str(host), int(kafka), int(rpc), int(session), int(incarnation), int(status)] if (
             0 <= status <= Status.LEFT
@@ -70,7 +70,7 @@ def row_from_json(found: object) -> Row:
         case ["o", str(group), str(topic), int(partition), int(generation), int(version), int(offset), int(epoch), _]:
             row = OffsetRow(group, topic, partition, generation, version, offset, epoch, _text(found[-1]))
         case _:
-            raise Malformed(f"no row: {_shown(found)}")
+            raise Malformed(f"no row: {shown(found)}")
     if (fault := row.fault()) is not None:
         raise Malformed(fault)
     return row
@@ -84,20 +84,20 @@ def decoded(record: bytes) -> Row:
 def parsed(content: bytes) -> object:
     """JSON. Raises `Malformed`, for what nests too deep as well."""
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return from_json(content)
+    except ValueError as error:
         raise Malformed(f"not JSON: {error}") from error
 
 
 def _ids(found: object) -> tuple[int, ...]:
     if not isinstance(found, list) or not all(type(broker) is int for broker in found):
-        raise Malformed(f"broker ids must be a list of whole numbers, not {_shown(found)}")
+        raise Malformed(f"broker ids must be a list of whole numbers, not {shown(found)}")
     return tuple(found)
 
 
 def _text(found: object) -> str:
     if not isinstance(found, str):
-        raise Malformed(f"metadata must be text, not {_shown(found)}")
+        raise Malformed(f"metadata must be text, not {shown(found)}")
     return found
 
 
@@ -107,8 +107,4 @@ def _settings(found: Sequence[object]) -> TopicSettings:
             return TopicSettings(records, size, age)
         case [int(records), int() | None as size, int() | None as age, int(least)] if least:
             return TopicSettings(records, size, age, least)
-    raise Malformed(f"no settings of a topic: {_shown(found)}")
-
-
-def _shown(found: object) -> str:
-    return repr(found)[:100]
+    raise Malformed(f"no settings of a topic: {shown(found)}")

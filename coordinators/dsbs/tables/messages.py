@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from coordinators.dsbs.tables.codec import Malformed, parsed, row_from_json, row_to_json, to_text
+from coordinators.dsbs.tables.codec import Malformed, parsed, row_from_json, row_to_json
 from coordinators.dsbs.tables.rows import LeaderRow, MemberRow, OffsetRow, Row, TopicRow
 from coordinators.dsbs.tables.tables import BUCKETS
+from coordinators.strict_json import encoded, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,7 +135,7 @@ class Envelope:
 def encode(envelope: Envelope) -> bytes:
     body = envelope.body
     head = [envelope.cluster, row_to_json(envelope.sender), envelope.sequence, body.kind]
-    return to_text([*head, *_fields(body)]).encode()
+    return encoded([*head, *_fields(body)])
 
 
 def _fields(body: Body) -> list[Any]:
@@ -205,7 +206,7 @@ def _body(kind: str, rest: list[Any]) -> Body:
 
 def _number(found: object) -> int:
     if type(found) is not int or not 0 <= found <= NUMBER_MAX:
-        raise Malformed(f"not a whole number up to {NUMBER_MAX}: {repr(found)[:100]}")
+        raise Malformed(f"not a whole number up to {NUMBER_MAX}: {shown(found)}")
     return found
 
 

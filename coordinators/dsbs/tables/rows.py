@@ -29,8 +29,8 @@ PORT_MAX: Final = 65_535
 SESSION_MAX: Final = 2**63 - 1
 REPLICAS_MAX: Final = 1000
 SETTING_MAX: Final = 2**63 - 1
-# A counter may grow by so much between two sightings and start so high at the first. What leaps further is poison: it
-# would leave no room to count on, and nobody could ever outrank it again.
+# A counter may grow by so much between two sightings and start so high at the first. A counter that leaps further is
+# poison: it would leave no room to count on, and nobody could ever outrank it again.
 COUNTER_STEP_MAX: Final = 2**20
 COUNTER_FIRST_MAX: Final = 2**30
 COMMITS_STEP_MAX: Final = 2**42  # they count on from the time of day in ms, which reaches this in the year 2109
@@ -39,7 +39,7 @@ Key = tuple[str, int] | tuple[str, str] | tuple[str, str, int] | tuple[str, str,
 
 
 class Status(IntEnum):
-    """What is thought of a broker; within one incarnation it only moves down this list."""
+    """The cluster's opinion of a broker; within one incarnation it only moves down this list."""
 
     ALIVE = 0
     SUSPECT = 1
@@ -49,9 +49,9 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A broker's place in the cluster. `session` is drawn anew at each start of a process.
+    """A broker's place in the cluster. Each start of a process draws a new `session`.
 
-    Only the broker itself raises its `incarnation`: to join anew, and to refute those who think it dead.
+    Only the broker itself raises its `incarnation`: to join again, and to refute peers that think it dead.
     """
 
     broker: Broker

@@ -55,7 +55,7 @@ class DsbsBackend(Backend):
     async def kill(self, coordinator: Coordinator) -> None:
         self._wires.ends.pop((coordinator.me.host, coordinator.me.rpc_port))
         assert isinstance(coordinator, DsbsCoordinator)
-        coordinator._end("it was killed")
+        coordinator._shell.end("it was killed")
 
 
 BACKENDS = [DsbsBackend]

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinators.api import Coordinator
 from coordinators.errors import Unavailable
-from coordinators.placement import group_home
 from tests.contract.backend import WITHIN_S, Backend, until
 from tests.contract.frames import Call, Hello, Told, read, write
 from workloads.processes.ports import free_ports
 from workloads.processes.process import tethered
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from coordinators.idleness import Stamps
     from coordinators.model import (
@@ -99,6 +98,7 @@ class DistantCoordinator(Coordinator):
         self._writer: asyncio.StreamWriter | None = None
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._token = 0
+        self._kept = DistantOffsets(self._call)
         self.place: Place | None = None
 
     async def start(self) -> None:
@@ -161,11 +161,6 @@ class DistantCoordinator(Coordinator):
         found: Partition = await self._call("leader", at)
         return found
 
-    def _group_home(self, group: str, view: ClusterView) -> int:
-        if self._writer is None:
-            raise Unavailable("it has stopped")
-        return group_home(group, view.brokers)
-
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
     ) -> Creation:
@@ -183,24 +178,31 @@ class DistantCoordinator(Coordinator):
         given_up: Partition = await self._call("resign", at, epoch)
         return given_up
 
-    async def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    async def expire_groups(self, retention_ms: int, members: Collection[str]) -> None:
+        await self.meter.waited("expire_groups", self._call("expire_groups", retention_ms, members))
+
+
+class DistantOffsets:
+    """The other end judges which groups are forgotten."""
+
+    def __init__(self, call: Callable[..., Awaitable[Any]]) -> None:
+        self._call = call
+
+    async def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         await self._call("commit_offsets", group, offsets)
 
-    async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
+    async def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
         found: Mapping[TopicPartition, Committed] = await self._call("committed_offsets", group)
         return found
 
-    async def _expire_groups(self, retention_ms: int, members: Collection[str]) -> None:
-        await self._call("expire_groups", retention_ms, members)
+    async def stamps(self) -> Stamps:
+        raise AssertionError
 
-    async def _group_stamps(self) -> Stamps:
-        raise AssertionError("the other end judges")
+    async def stamp(self, group: str) -> None:
+        raise AssertionError
 
-    async def _stamp_group(self, group: str) -> None:
-        raise AssertionError("the other end judges")
-
-    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
-        raise AssertionError("the other end judges")
+    async def forget(self, stamps: Mapping[str, int]) -> None:
+        raise AssertionError
 
 
 class DsbsProcessesBackend(Backend):

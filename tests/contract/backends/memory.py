@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinators.memory import MemoryCluster, MemoryCoordinator
 from tests.contract.backend import Backend
+from tests.contract.memory import MemoryCluster, MemoryCoordinator
 
 if TYPE_CHECKING:
     from pathlib import Path

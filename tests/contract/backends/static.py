@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from coordinators.api import Coordinator
     from coordinators.model import Broker
-    from coordinators.transport import Answering
+    from coordinators.registry import Answering
 
 
 class Questions:
@@ -30,7 +30,7 @@ class Questions:
 
 
 class End:
-    """One broker's, a `coordinators.transport.Asking`."""
+    """One broker's, a `coordinators.registry.Asking`."""
 
     def __init__(self, questions: Questions, me: Broker) -> None:
         self._questions = questions

@@ -9,10 +9,9 @@ from contextlib import suppress
 
 import pytest
 
-from brokers.wire.apis.api_versions import ApiVersionsRequest
 from brokers.wire.apis.membership import JoinGroupProtocol, JoinGroupRequest
 from brokers.wire.apis.metadata import MetadataRequest
-from brokers.wire.apis.table import ApiKey
+from brokers.wire.apis.table import ApiKey, ApiVersionsRequest
 from brokers.wire.errors import ErrorCode
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic, unharmed

@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.histograms import bucket_range_ns
 from tests.integration.runs.broken_broker import DELAY_S, put_in
 from tests.integration.runs.short_runs import rows, run_here
 from tests.unit.workloads.run.plans import plan
-from workloads.results import LATENCY, bucket_range_ns
+from workloads.results import LATENCY
 from workloads.run.runner import Summary
 from workloads.spec.plan import Plan
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from coordinators.config import CoordinatorSetup
 from coordinators.meter import Meter
 from coordinators.model import Partition
+from coordinators.registry import CoordinatorSetup
 from coordinators.zookeeper.coordinator import ZooKeeperCoordinator
 from coordinators.zookeeper.session import Session
 from coordinators.zookeeper.znodes import Tree

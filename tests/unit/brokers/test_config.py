@@ -25,6 +25,10 @@ GOOD: dict[str, Any] = {
     "coordinator": {"name": "static"},
 }
 
+INT32 = "a whole number from 1 to 2147483647"
+INT64 = "a whole number from 1 to 9223372036854775807"
+TEXT = "text of 1 to 1048576 characters, none of them zero"
+
 
 def loaded(folder: Path, content: bytes | dict[str, Any]) -> Any:
     path = folder / "broker.json"
@@ -78,36 +82,60 @@ def row(**changes: Any) -> dict[str, Any]:
     [
         ({**GOOD, "brokr": 1}, "unknown key 'brokr' in the config; did you mean 'broker'?"),
         ({**GOOD, "zzz": 1}, "unknown key 'zzz' in the config; known are broker, brokers, data_dir, coordinator"),
-        ({**GOOD, "broker": "2"}, "broker in the config must be a whole number, not '2'"),
-        ({**GOOD, "broker": True}, "broker in the config must be a whole number, not True"),
-        ({**GOOD, "broker": 2.0}, "broker in the config must be a whole number, not 2.0"),
+        ({**GOOD, "broker": "2"}, "broker in the config must be a whole number from 0 to 2147483647, not '2'"),
+        ({**GOOD, "broker": True}, "broker in the config must be a whole number from 0 to 2147483647, not True"),
+        ({**GOOD, "broker": 2.0}, "broker in the config must be a whole number from 0 to 2147483647, not 2.0"),
         ({**GOOD, "broker": 3}, "broker 3 is not among brokers, which has [1, 2]"),
         ({**GOOD, "brokers": []}, "brokers must list 1 to 1000 brokers, not 0"),
-        ({**GOOD, "brokers": [1]}, "a row of brokers must be a mapping, not 1"),
+        ({**GOOD, "brokers": [1]}, "brokers[0] must be a mapping, not 1"),
         ({**GOOD, "brokers": {}}, "brokers in the config must be a list, not {}"),
-        (row(id=2), "broker ids must be different and not negative, not [2, 2]"),
-        (row(id=-1), "broker ids must be different and not negative, not [-1, 2]"),
-        (row(kafka_port=0), "broker 1: ports must be different and 1 to 65535, not 0"),
-        (row(rpc_port=65_536), "broker 1: ports must be different and 1 to 65535, not 65536"),
-        (row(rpc_port=9092), "broker 1: ports must be different and 1 to 65535, not 9092"),
-        (row(rpc_port=9093), "ports must be different and 1 to 65535, not 9093"),
-        (row(host=""), "host in a row of brokers must not be empty"),
-        (row(rack="a"), "unknown key 'rack' in a row of brokers"),
-        ({**GOOD, "brokers": [{"id": 1, "host": "x"}]}, "a row of brokers lacks kafka_port, rpc_port"),
+        (row(id=2), "broker ids must be different, not [2, 2]"),
+        (row(id=-1), "id in brokers[0] must be a whole number from 0 to 2147483647, not -1"),
+        (row(kafka_port=0), "kafka_port in brokers[0] must be a whole number from 1 to 65535, not 0"),
+        (row(rpc_port=65_536), "rpc_port in brokers[0] must be a whole number from 1 to 65535, not 65536"),
+        (row(rpc_port=9092), "ports of one host must be different, and 9092 of 127.0.0.1 stands twice"),
+        (row(rpc_port=9093), "ports of one host must be different, and 9093 of 127.0.0.1 stands twice"),
+        (row(host=""), f"host in brokers[0] must be {TEXT}, not ''"),
+        (row(rack="a"), "unknown key 'rack' in brokers[0]"),
+        ({**GOOD, "brokers": [{"id": 1, "host": "x"}]}, "brokers[0] lacks kafka_port, rpc_port"),
         ({key: GOOD[key] for key in ("broker", "brokers")}, "the config lacks data_dir, coordinator"),
-        ({**GOOD, "data_dir": ""}, "data_dir in the config must not be empty"),
-        ({**GOOD, "data_dir": "a\0b"}, "data_dir in the config must not be empty or hold a zero byte"),
+        (
+            {**GOOD, "data_dir": ""},
+            f"data_dir in the config must be {TEXT}, not ''",
+        ),
+        (
+            {**GOOD, "data_dir": "a\0b"},
+            f"data_dir in the config must be {TEXT}, not",
+        ),
         ({**GOOD, "coordinator": {}}, 'coordinator needs a name, as in {"name": "static"}'),
         ({**GOOD, "coordinator": "static"}, "coordinator in the config must be a mapping, not 'static'"),
-        ({**GOOD, "log": {"fsync": "sometimes"}}, "log.fsync must be one of never, interval, always, not 'sometimes'"),
-        ({**GOOD, "log": {"fsync": 1}}, "log.fsync must be one of never, interval, always, not 1"),
-        ({**GOOD, "log": {"fsync": ["never"]}}, "log.fsync must be one of never, interval, always, not ['never']"),
-        ({**GOOD, "log": {"segment_bytes": 0}}, "log.segment_bytes must be 1 to 9223372036854775807, not 0"),
-        ({**GOOD, "log": {"retention_ms": -1}}, "log.retention_ms must be 1 to 9223372036854775807, not -1"),
-        ({**GOOD, "log": {"segment_bytes": 1e9}}, "segment_bytes in log must be a whole number, not 1000000000.0"),
+        (
+            {**GOOD, "log": {"fsync": "sometimes"}},
+            "fsync in log must be one of never, interval, always, not 'sometimes'",
+        ),
+        ({**GOOD, "log": {"fsync": 1}}, "fsync in log must be one of never, interval, always, not 1"),
+        ({**GOOD, "log": {"fsync": ["never"]}}, "fsync in log must be one of never, interval, always, not ['never']"),
+        (
+            {**GOOD, "log": {"segment_bytes": 0}},
+            f"segment_bytes in log must be {INT64}, not 0",
+        ),
+        (
+            {**GOOD, "log": {"retention_ms": -1}},
+            f"retention_ms in log must be {INT64}, not -1",
+        ),
+        (
+            {**GOOD, "log": {"segment_bytes": 1e9}},
+            f"segment_bytes in log must be {INT64}, not 1000000000.0",
+        ),
         ({**GOOD, "log": {"segmentbytes": 1}}, "unknown key 'segmentbytes' in log; did you mean 'segment_bytes'?"),
-        ({**GOOD, "limits": {"message_bytes_max": 2**31}}, "limits.message_bytes_max must be 1 to 2147483647"),
-        ({**GOOD, "limits": {"connections_max": None}}, "connections_max in limits must be a whole number, not None"),
+        (
+            {**GOOD, "limits": {"message_bytes_max": 2**31}},
+            f"message_bytes_max in limits must be {INT32}",
+        ),
+        (
+            {**GOOD, "limits": {"connections_max": None}},
+            f"connections_max in limits must be {INT32}, not None",
+        ),
         ({**GOOD, "topics": {"auto_create": 1}}, "auto_create in topics must be true or false, not 1"),
         ({**GOOD, "data_dir": "/a\ud800"}, r"data_dir holds half a character (a lone surrogate): '/a\ud800'"),
         (row(host="\udfff"), r"brokers[0].host holds half a character (a lone surrogate): '\udfff'"),

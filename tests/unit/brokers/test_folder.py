@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.errors import FolderInUse, FolderOfAnother, FolderOfEarlierVersion
-from brokers.folder import locked, of_this_layout, owned
+from brokers.folder import FolderInUse, FolderOfAnother, FolderOfEarlierVersion, locked, of_this_layout, owned
 from tests.unit.brokers.log.faulty_files import Death, FaultyFiles
 
 

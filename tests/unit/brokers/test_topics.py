@@ -11,8 +11,8 @@ from brokers.log.config import LogConfig
 from brokers.log.errors import LogDiskFailed
 from brokers.replication.store import Store
 from brokers.topics import TopicAdmin
-from coordinators.config import CoordinatorSetup
 from coordinators.model import Broker, TopicSettings
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 from tests.contract.backend import asynchronous
 from tests.unit.brokers.log.faulty_files import FaultyFiles

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from brokers.journal import FileJournal
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import JournalFailed, Unavailable
-from coordinators.freshness import Doubt
+from coordinators.freshness import Doubt, Freshness
 from coordinators.model import Broker, TopicPartition
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 from tests.contract.backend import asynchronous
 
@@ -79,6 +79,7 @@ class FullDisk(StaticCoordinator):
 
     def begin(self) -> None:
         self._doubt = Doubt(1.0)
+        self._freshness = Freshness(self.me.id, self._doubt, self._clock, self._awake, self._hear)
 
     async def _hear(self) -> None:
         raise JournalFailed("the disk is full")

@@ -9,9 +9,9 @@ import pytest
 
 from coordinators.errors import OutcomeUnknown, StaleEpoch, Unavailable
 from coordinators.freshness import Doubt
-from coordinators.memory import MemoryCluster, MemoryCoordinator
 from coordinators.model import Committed, TopicPartition
 from tests.contract.backend import addressed, asynchronous
+from tests.contract.memory import MemoryCluster, MemoryCoordinator
 
 if TYPE_CHECKING:
     from coordinators.model import Partition
@@ -100,11 +100,12 @@ async def test_a_broker_that_is_cut_off_changes_nothing_and_learns_nothing() -> 
     cluster.cut_off(2)
     await brokers[1].delete_topic("orders")
     assert "orders" in brokers[2].view().topics
+    served = next(group for group in map(str, range(100)) if brokers[2].group_coordinator(group) == 2)
     for verb in (
         brokers[2].create_topic("more", 1, 1),
         brokers[2].delete_topic("orders"),
         brokers[2].resign(AT, 0),
-        brokers[2]._begin_commit("readers", {AT: Committed(1)}),
+        brokers[2].commit_offsets(served, {AT: Committed(1)}),
     ):
         with pytest.raises(Unavailable):
             await verb

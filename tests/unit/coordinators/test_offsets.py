@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from coordinators.compact_json import encoded
 from coordinators.errors import JournalFailed, Unreadable
 from coordinators.model import Committed, TopicPartition
 from coordinators.offsets import OffsetTable
+from coordinators.strict_json import encoded
 from tests.contract.backend import MemoryJournal
 
 AT = TopicPartition("orders", 0)

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.histograms import bucket_range_ns
 from tests.made_records import MadeTrial, trial_row
 from workloads import results
 from workloads.errors import UserError
-from workloads.results import LATENCY, REQUESTS, TRIALS, ResultsFolder, bucket_of, bucket_range_ns, file_name
+from workloads.results import LATENCY, REQUESTS, TRIALS, ResultsFolder, bucket_of, file_name
 
 times_ns = st.integers(0, 2**63 - 1)
 

@@ -25,7 +25,6 @@ STORAGE_FAILED: Final = "STORAGE_FAILED"  # what every driver calls it when a br
 # A message's first eight bytes: its producer and its counter. The rest repeats one byte.
 ID_BYTES: Final = 8
 NO_ID: Final = b"\xff"  # stands for what a payload lacks of its id, so that ids stay aligned
-PRODUCER_BITS: Final = 16
 COUNTER_BITS: Final = 48
 _ID: Final = struct.Struct(">Q")
 _FILLER: Final = b"\xa5"
@@ -63,10 +62,6 @@ class ProduceJob:
     rate: float | None  # messages/s of this producer
     out: str
     answer_within_s: float = 60.0  # what has no answer by then has failed
-
-    def partition_of(self, batch: int) -> int:
-        """Batches go round the partitions, each producer starting at its own."""
-        return (batch + self.producer) % self.partitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokers.errors import FolderOfAnother
-from brokers.folder import owned
+from brokers.folder import FolderOfAnother, owned
 from brokers.log import Log
 from brokers.log.index import decode_index
 from brokers.log.producers import decode_producers

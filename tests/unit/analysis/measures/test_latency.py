@@ -10,6 +10,7 @@ from analysis import load
 from analysis.findings import Findings
 from analysis.measures import latency, rates
 from tests import made_records
+from tests.histograms import bucket_range_ns
 from tests.made_records import MadeTrial
 from workloads import results
 
@@ -26,7 +27,7 @@ def test_buckets_are_those_of_the_raw_records(spark: SparkSession) -> None:
     bucket = latency.bucket_of(fn.col("v"))
     rows = frame.select("v", bucket.alias("b"), latency.bucket_highest(bucket).alias("high")).collect()
     assert [(row.b, row.high) for row in rows] == [
-        (results.bucket_of(v), results.bucket_range_ns(results.bucket_of(v))[1]) for v in values
+        (results.bucket_of(v), bucket_range_ns(results.bucket_of(v))[1]) for v in values
     ]
 
 
@@ -44,7 +45,7 @@ def test_quantiles_are_the_highest_value_of_the_bucket_that_reaches_them(spark: 
     )
     (row,) = latency.quantiles(counted, rated).collect()
     assert (row.n, row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns) == (1000, 100, 100, 200, 200)
-    assert row.max_ns == results.bucket_range_ns(results.bucket_of(9000))[1]
+    assert row.max_ns == bucket_range_ns(results.bucket_of(9000))[1]
 
 
 def test_histograms_of_all_valid_tries_add_up(found: Findings) -> None:

@@ -21,9 +21,9 @@ from brokers.metrics import Metrics
 from brokers.replication.store import Store
 from brokers.topics import TopicAdmin
 from coordinators.api import Standing
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import CoordinationError
 from coordinators.model import Broker, Partition, TopicPartition, TopicSettings
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 
 ME = Broker(0, "127.0.0.1", 1, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,10 @@ import pytest
 from brokers.wire.apis.metadata import MetadataRequest
 from brokers.wire.apis.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic, OffsetFetchRequest
 from brokers.wire.apis.table import ApiKey
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import JournalFailed, Unavailable
 from coordinators.model import Committed, TopicPartition
+from coordinators.offsets import OffsetStore
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 from tests.integration.kafka.raw import batch, fetch_request, produce_request, request
 from tests.unit.brokers.listeners.harness import Client, Harness, listening, run, turn, until
@@ -31,18 +32,26 @@ class HoldsCommits(StaticCoordinator):
         self.holds = True
         self.begun: list[tuple[int, asyncio.Future[None]]] = []
 
-    def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
-        return self._hold(group, offsets)
-
-    async def _hold(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.begun.append((next(iter(offsets.values())).offset, held))
-        if self.holds:
-            await held
-        super()._begin_commit(group, offsets)
+    async def start(self) -> None:
+        await super().start()
+        self._kept = Held(self._kept, self)
 
     def offsets(self) -> list[int]:
         return [offset for offset, _ in self.begun]
+
+
+class Held:
+    def __init__(self, kept: OffsetStore, coordinator: HoldsCommits) -> None:
+        self._kept = kept
+        self._coordinator = coordinator
+        self.committed, self.stamps, self.stamp, self.forget = kept.committed, kept.stamps, kept.stamp, kept.forget
+
+    async def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._coordinator.begun.append((next(iter(offsets.values())).offset, held))
+        if self._coordinator.holds:
+            await held
+        self._kept.begin_commit(group, offsets)
 
 
 def commits_of(harness: Harness) -> HoldsCommits:

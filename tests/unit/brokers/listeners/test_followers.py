@@ -18,8 +18,8 @@ from brokers.wire.apis.list_offsets import (
 from brokers.wire.apis.table import ApiKey
 from brokers.wire.errors import ErrorCode
 from brokers.wire.schema import decode
-from coordinators.config import CoordinatorSetup
 from coordinators.model import Partition, TopicPartition
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced, request
 from tests.unit.brokers.listeners.harness import ME, Client, Harness, listening, run

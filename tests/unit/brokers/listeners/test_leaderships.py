@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from brokers.wire.errors import ErrorCode
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import Unavailable
 from coordinators.model import TopicSettings
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced
 from tests.unit.brokers.listeners.harness import HeldBack, listening, run, turn, until

@@ -13,9 +13,9 @@ import pytest
 from brokers.metrics import Metrics
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.data import DataService
-from coordinators.memory import MemoryCluster, MemoryCoordinator
 from coordinators.model import Partition, TopicPartition
 from tests.contract.backend import addressed, asynchronous
+from tests.contract.memory import MemoryCluster, MemoryCoordinator
 from tests.unit.brokers.replication.held import found, holding
 
 CONTEXT: Any = None

@@ -14,9 +14,9 @@ from brokers.replication.store import HeldPartition
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.data import DataService
 from coordinators.api import Standing
-from coordinators.memory import MemoryCluster, MemoryCoordinator
 from coordinators.model import Partition, TopicPartition
 from tests.contract.backend import addressed, asynchronous
+from tests.contract.memory import MemoryCluster, MemoryCoordinator
 from tests.unit.brokers.listeners.harness import until
 from tests.unit.brokers.replication.held import found, holding
 

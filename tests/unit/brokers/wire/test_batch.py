@@ -8,6 +8,7 @@ from crc32c import crc32c
 
 from brokers.wire.batch import (
     HEADER_BYTES,
+    PLACE,
     BatchCodecUnknown,
     BatchCrcMismatch,
     BatchCutShort,
@@ -23,7 +24,6 @@ from brokers.wire.batch import (
     decode_records,
     encode_batch,
     parse_header,
-    place,
 )
 from brokers.wire.compression import Codec, CompressionRefused, decompress
 from brokers.wire.primitives import append_signed, append_unsigned, read_signed, read_unsigned
@@ -64,7 +64,7 @@ def test_the_header_says_what_the_batch_holds() -> None:
 def test_placing_a_batch_leaves_what_the_producer_signed() -> None:
     batch = encode_batch(RECORDS)
     signed = bytes(batch[16:])
-    place(batch, parse_header(batch), base_offset=1 << 40, leader_epoch=3)
+    PLACE.pack_into(batch, 0, 1 << 40, parse_header(batch).length, 3)
     placed = parse_header(batch)
     assert (placed.base_offset, placed.leader_epoch) == (1 << 40, 3)
     assert bytes(batch[16:]) == signed

@@ -86,11 +86,11 @@ def test_the_buffer_shrinks_after_a_row_of_small_requests() -> None:
     budget = Budget(1_000_000, 400_000)
     buffer = ReceiveBuffer(LIMITS, budget)
     fill(buffer, frame(300_000, api_key=0))
-    assert budget.bytes_taken == 300_004 - LIMITS.receive_bytes
+    assert budget.bytes_left == 600_000 - (300_004 - LIMITS.receive_bytes)
     for _ in range(70):
         fill(buffer, frame(20))
     assert len(buffer.data) == LIMITS.receive_bytes
-    assert budget.bytes_taken == 0
+    assert budget.bytes_left == 600_000
 
 
 def test_requests_that_are_more_than_there_is_room_for_become_whole_one_after_the_other() -> None:
@@ -111,7 +111,7 @@ def test_requests_that_are_more_than_there_is_room_for_become_whole_one_after_th
             whole += [buffer for _ in buffer.received(len(some))]
             buffer.settle()
         assert sum(len(buffer.data) - LIMITS.receive_bytes for buffer in buffers) <= 700_000
-    assert (budget.bytes_taken, budget.crowded) == (0, False)
+    assert (budget.bytes_left, budget.crowded) == (300_000, False)
 
 
 def test_a_request_that_can_never_have_room_is_a_fault() -> None:
@@ -125,7 +125,7 @@ def test_what_a_request_took_is_given_back_as_soon_as_others_wait() -> None:
     budget = Budget(700_000, 400_000)
     done, waiting = ReceiveBuffer(LIMITS, budget), ReceiveBuffer(LIMITS, budget)
     fill(done, frame(300_000, api_key=0))
-    assert budget.bytes_taken > 0
+    assert budget.bytes_left < 300_000
     assert fill(waiting, frame(350_000, api_key=0)) == [frame(350_000, api_key=0)[4:]]
     assert len(done.data) == LIMITS.receive_bytes
 
@@ -136,10 +136,10 @@ def test_what_waits_elsewhere_is_still_counted() -> None:
     fill(buffer, frame(300_000, api_key=0))
     buffer.kept = True
     buffer.give_back()
-    assert budget.bytes_taken > 0
+    assert budget.bytes_left < 300_000
     buffer.kept = False
     buffer.give_back()
-    assert budget.bytes_taken == 0
+    assert budget.bytes_left == 300_000
 
 
 def test_closing_gives_back_what_was_taken_and_lets_others_go_on() -> None:
@@ -168,7 +168,7 @@ def test_a_client_that_falls_quiet_after_a_large_request_keeps_no_large_buffer()
     buffer.give_back()
     assert fill(buffer, large[200_000:]) == [large[4:]]
     buffer.give_back()
-    assert (len(buffer.data), budget.bytes_taken) == (limits.receive_bytes, 0)
+    assert (len(buffer.data), budget.bytes_left) == (limits.receive_bytes, 600_000)
     assert fill(buffer, large) == [large[4:]]
 
 

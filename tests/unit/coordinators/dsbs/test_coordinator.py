@@ -219,11 +219,11 @@ def test_options_have_defaults_and_names() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"hartbeat_ms": 100}, "unknown option 'hartbeat_ms' of coordinator dsbs; did you mean 'heartbeat_ms'?"),
-        ({"heartbeat_ms": 0}, "heartbeat_ms must be a whole number from 1 to 3600000, not 0"),
-        ({"heartbeat_ms": True}, "heartbeat_ms must be a whole number from 1 to 3600000, not True"),
-        ({"fanout": 1001}, "fanout must be a whole number from 1 to 1000, not 1001"),
-        ({"cluster": ""}, "cluster must be text of 1 to 100 characters, not ''"),
+        ({"hartbeat_ms": 100}, "unknown key 'hartbeat_ms' in coordinator dsbs; did you mean 'heartbeat_ms'?"),
+        ({"heartbeat_ms": 0}, "heartbeat_ms in coordinator dsbs must be a whole number from 1 to 3600000, not 0"),
+        ({"heartbeat_ms": True}, "heartbeat_ms in coordinator dsbs must be a whole number from 1 to 3600000, not True"),
+        ({"fanout": 1001}, "fanout in coordinator dsbs must be a whole number from 1 to 1000, not 1001"),
+        ({"cluster": ""}, "cluster in coordinator dsbs must be text of 1 to 100 characters, none of them zero, not ''"),
         ({"heartbeat_ms": 1000}, "timeout_ms must be at least two heartbeats of 1000 ms, not 1500: one late answer"),
     ],
 )

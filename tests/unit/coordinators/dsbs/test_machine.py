@@ -15,7 +15,7 @@ from coordinators.dsbs.machine.events import (
     Leave,
     Received,
 )
-from coordinators.dsbs.machine.phases import Phase
+from coordinators.dsbs.machine.ledger import Phase
 from coordinators.dsbs.machine.topics import own_epoch, topic_seen
 from coordinators.dsbs.options import Settings
 from coordinators.dsbs.simulation.cluster import Cluster, Node, address

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import InvalidRequest, JournalFailed, Unreadable
 from coordinators.model import TopicPartition, TopicSettings
-from coordinators.registry import BACK_ENDS, create
+from coordinators.registry import BACK_ENDS, CoordinatorSetup, create
 from coordinators.static.coordinator import StaticCoordinator
 from tests.contract.backend import Journals, addressed, asynchronous
 

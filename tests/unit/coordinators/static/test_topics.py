@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-from coordinators.config import CoordinatorSetup
 from coordinators.errors import (
     InvalidRequest,
     JournalFailed,
@@ -18,6 +17,7 @@ from coordinators.errors import (
 )
 from coordinators.model import Broker, Committed, TopicPartition, TopicSettings
 from coordinators.placement import place
+from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 from tests.contract.backend import Journals, MemoryJournal, addressed, asynchronous
 from tests.contract.backends.static import Questions

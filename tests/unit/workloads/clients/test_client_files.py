@@ -160,15 +160,6 @@ def test_a_payload_that_is_changed_behind_its_id_or_in_its_length_is_wrong(size:
     assert not api.payload_is_right(payload + b"\xa5", job)
 
 
-def test_producers_start_at_different_partitions_and_go_round() -> None:
-    jobs = [produce_job(Path(), producer=number) for number in range(3)]
-    assert [[job.partition_of(batch) for batch in range(4)] for job in jobs] == [
-        [0, 1, 2, 0],
-        [1, 2, 0, 1],
-        [2, 0, 1, 2],
-    ]
-
-
 def test_jobs_cross_to_the_client_as_json_and_come_back_the_same(tmp_path: Path) -> None:
     sent_over = json.loads(json.dumps(asdict(produce_job(tmp_path))))
     assert ProduceJob(**{**sent_over, "bootstrap": tuple(sent_over["bootstrap"])}) == produce_job(tmp_path)

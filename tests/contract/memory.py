@@ -17,12 +17,12 @@ from coordinators.errors import BrokerIdTaken, OutcomeUnknown, TopicExists, Unav
 from coordinators.idleness import Stamps
 from coordinators.leadership import resigned, succession, with_in_sync
 from coordinators.model import NO_LEADER, Creation, Topic, TopicPartition
-from coordinators.placement import group_home, place
+from coordinators.placement import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from coordinators.model import Broker, ClusterView, Committed, Partition, TopicSettings
+    from coordinators.model import Broker, Committed, Partition, TopicSettings
 
 
 class MemoryCluster:
@@ -103,6 +103,7 @@ class MemoryCoordinator(Coordinator):
         self._cluster = cluster
         self._in_touch = False
         self._touched_at = -inf
+        self._kept = KeptOffsets(self, cluster)
 
     async def start(self) -> None:
         """Again after `MemoryCluster.cut_off` or `expire`: the broker is back."""
@@ -126,7 +127,7 @@ class MemoryCoordinator(Coordinator):
             brokers = {broker_id: member.me for broker_id, member in self._cluster.members.items()}
             self._views.publish(brokers=brokers, topics=self._cluster.topics, controller=min(brokers))
 
-    def _reach(self) -> None:
+    def reach(self) -> None:
         if not self._in_touch:
             raise Unavailable(f"broker {self.me.id} is cut off")
 
@@ -140,13 +141,10 @@ class MemoryCoordinator(Coordinator):
     async def _find_leader(self, at: TopicPartition) -> Partition:
         return self._known_leader(at)
 
-    def _group_home(self, group: str, view: ClusterView) -> int:
-        return group_home(group, view.brokers)
-
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
     ) -> Creation:
-        self._reach()
+        self.reach()
         if name in self._cluster.topics:
             raise TopicExists(f"topic {name!r} exists")
         self._cluster.lives[name] += 1
@@ -157,7 +155,7 @@ class MemoryCoordinator(Coordinator):
         return Creation(topic, frozenset(self._cluster.members))
 
     async def _delete_topic(self, name: str) -> None:
-        self._reach()
+        self.reach()
         self.view().topic(name)
         del self._cluster.topics[name]
         for group in self._cluster.groups_in.pop(name, ()):
@@ -165,11 +163,11 @@ class MemoryCoordinator(Coordinator):
         self._cluster.changed(self.me.id)
 
     async def _change_in_sync(self, at: TopicPartition, in_sync: frozenset[int], epoch: int) -> Partition:
-        self._reach()
+        self.reach()
         return self._put(at, with_in_sync(at, self.view().partition(at), self.me.id, epoch, in_sync))
 
     async def _resign(self, at: TopicPartition, epoch: int) -> Partition:
-        self._reach()
+        self.reach()
         return self._put(at, resigned(at, self.view().partition(at), self.me.id, epoch, self._cluster.members))
 
     def _put(self, at: TopicPartition, partition: Partition) -> Partition:
@@ -177,33 +175,39 @@ class MemoryCoordinator(Coordinator):
         self._cluster.changed(self.me.id)
         return partition
 
-    async def _begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        self._reach()
+
+class KeptOffsets:
+    """What groups committed anywhere in the cluster, as one member reaches it."""
+
+    def __init__(self, member: MemoryCoordinator, cluster: MemoryCluster) -> None:
+        self._member = member
+        self._cluster = cluster
+
+    async def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        self._member.reach()
         for at in offsets:
-            self.view().partition(at)
+            self._member.view().partition(at)
         self._cluster.offsets.setdefault(group, {}).update(offsets)
         self._cluster.stamps[group] = self._cluster.now_ms()
         for at in offsets:
             self._cluster.groups_in.setdefault(at.topic, set()).add(group)
 
-    async def _committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
-        self._reach()
+    async def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
+        self._member.reach()
         return dict(self._cluster.offsets.get(group, {}))
 
-    async def _group_stamps(self) -> Stamps:
-        self._reach()
-        served = {group: at_ms for group, at_ms in self._cluster.stamps.items() if self._serves(group)}
+    async def stamps(self) -> Stamps:
+        self._member.reach()
+        me = self._member.me.id
+        served = {g: at_ms for g, at_ms in self._cluster.stamps.items() if self._member.group_coordinator(g) == me}
         return Stamps(self._cluster.now_ms(), served)
 
-    def _serves(self, group: str) -> bool:
-        return self.group_coordinator(group) == self.me.id
-
-    async def _stamp_group(self, group: str) -> None:
-        self._reach()
+    async def stamp(self, group: str) -> None:
+        self._member.reach()
         self._cluster.stamps[group] = self._cluster.now_ms()
 
-    async def _forget_groups(self, stamps: Mapping[str, int]) -> None:
-        self._reach()
+    async def forget(self, stamps: Mapping[str, int]) -> None:
+        self._member.reach()
         for group in [group for group, at_ms in stamps.items() if self._cluster.stamps.get(group) == at_ms]:
             for at in self._cluster.offsets[group]:
                 self._cluster.groups_in[at.topic].discard(group)

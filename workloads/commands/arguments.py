@@ -1,4 +1,4 @@
-"""What part of an experiment matrix is meant: the arguments that `plan` and `run` share."""
+"""Arguments that several commands take: which part of an experiment matrix is meant, and whole numbers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ if TYPE_CHECKING:
 FILE: Final = Path("experiments.yaml")
 # The wheel brings the project's own, for a folder that has none.
 PACKAGED: Final = Path(__file__).parents[1] / FILE.name
+DIGITS_MAX: Final = 19
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Plain digits, within bounds; anything else is refused with what is allowed."""
+
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"it must be a whole number from {low:,} to {high:,}, not {text!r}")
+        return int(text)
+
+    return parse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
