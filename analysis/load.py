@@ -30,6 +30,8 @@ SCALE = "scale.csv"
 _SCALE_TEXTS = ("architecture", "source", "change")
 _SCALE_NUMBERS = ("brokers", "topics", "groups", "messages")
 _NAMES_MAX = 3
+# A trial's column that results folders of before lack, and what it was then.
+_SYSTEM, _SYSTEM_OF_BEFORE = "system", "brokerlab"
 _IDENTITY = ("schema_version", "spec_hash", "trial_id", "kind", "cell", "architecture", "try")
 
 
@@ -96,6 +98,8 @@ def check_elsewhere(spark: SparkSession, address: str) -> None:
         found = spark.read.option("mergeSchema", "true").parquet(f"{address}/{kind}").schema
         columns = {field.name: field.dataType.simpleString() for field in found}
         expected = {field.name: field.dataType.simpleString() for field in _spark_schema(schema)}
+        if _SYSTEM not in columns:
+            expected.pop(_SYSTEM, None)
         differ = sorted(dict(columns.items() ^ expected.items()))
         if differ:
             raise InputError(f"{address}/{kind} has other columns ({_listed(differ)}); {_THIS_READS}")
@@ -134,7 +138,7 @@ def _read_identities(path: Path, expected: pa.Schema, columns: Sequence[str]) ->
 
 def _check_schema(path: Path, file: pq.ParquetFile, expected: pa.Schema) -> None:
     found = file.schema_arrow
-    if found.equals(expected):
+    if found.equals(expected) or found.equals(_without_system(expected)):
         return
     if "schema_version" in found.names:
         versions = set(file.read(columns=["schema_version"])["schema_version"].to_pylist())
@@ -148,6 +152,10 @@ def _check_schema(path: Path, file: pq.ParquetFile, expected: pa.Schema) -> None
             kinds = f"{found.field(at).type}, not {field.type}"
             raise InputError(f"{path}: column {field.name!r} holds {kinds}; {_THIS_READS}")
     raise InputError(f"{path} has columns that raw records do not have, or in another order; {_THIS_READS}")
+
+
+def _without_system(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name != _SYSTEM])
 
 
 _THIS_READS = f"this analysis reads raw records of schema version {results.SCHEMA_VERSION}"
@@ -185,13 +193,21 @@ def _listed(values: Iterable[object]) -> str:
 def load(spark: SparkSession, place: Place) -> Records:
     """The records of a place that has been checked and found good."""
     return Records(
-        trials=_read(spark, place, results.TRIALS, results.trial_schema()),
+        trials=_of_a_system(_read(spark, place, results.TRIALS, results.trial_schema())),
         requests=_read(spark, place, results.REQUESTS, results.request_schema()),
         latency=_read(spark, place, results.LATENCY, results.latency_schema()),
     )
 
 
-def scale(spark: SparkSession, place: Place) -> list[dict[str, Any]]:
+def _of_a_system(trials: DataFrame) -> DataFrame:
+    """Trials that each name their system."""
+    from pyspark.sql import functions as fn
+
+    known = fn.col(_SYSTEM) if _SYSTEM in trials.columns else fn.lit(None)
+    return trials.withColumn(_SYSTEM, fn.coalesce(known, fn.lit(_SYSTEM_OF_BEFORE)))
+
+
+def scale(spark: SparkSession | None, place: Place) -> list[dict[str, Any]]:
     """What `brokerlab scale --out DIR` wrote into this folder. Raises InputError where it is no such table."""
     path = place / SCALE if isinstance(place, Path) else f"{place}/{SCALE}"
     lines = (text(path, spark) or "").splitlines()

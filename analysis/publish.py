@@ -24,7 +24,8 @@ from analysis.errors import InputError
 from analysis.findings import Findings
 from analysis.load import Place
 from analysis.report import formats, page, summary
-from analysis.report.tables import every_table, without_empty_axes
+from analysis.report.columns import without_empty_axes
+from analysis.report.tables import every_table
 from workloads import results
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from analysis.charts.paper_figures import Drawn
 from analysis.charts.style import canvas, legend_above, looks, number, rendered, value_axis
 from analysis.findings import ROLES, WINDOWS, Cell, Findings, Found, cell_of, middle_cell, size_text
 from analysis.measures.latency import QUANTILES, SLICE_MS
-from analysis.report.tables import taxes
+from analysis.report.rate_tables import taxes
 
 _TAX_SHOWN_MIN = -1.0
 _SLICES_MIN = 5  # a line over fewer tells nothing
@@ -191,7 +191,8 @@ def _stacks(axes: Axes, rows: Sequence[Found], names: Sequence[str]) -> None:
     """A bar for each architecture, a piece of it for each kind of process."""
     starts = dict.fromkeys(names, 0.0)
     for process, (colour, hatch) in _PROCESSES.items():
-        own = {row["architecture"]: row["cpu_us_per_message"] for row in rows if row["process"] == process}
+        used = {row["architecture"]: row["cpu_us_per_message"] for row in rows if row["process"] == process}
+        own = {name: value for name, value in used.items() if value is not None}
         axes.barh(
             [names.index(name) for name in own],
             list(own.values()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -58,19 +59,20 @@ _KNOWN = {
     "zookeeper-watch": Look("#E69F00", "^", "--"),
     "dsbs": Look("#0072B2", "s", "-"),
     "static": Look("#444444", "D", ":"),
+    "kafka-zookeeper": Look("#CC79A7", "P", "--"),
+    "kafka-kraft": Look("#009E73", "v", "-."),
 }
-_SPARE = (
-    Look("#009E73", "v", "-."),
-    Look("#CC79A7", "P", "--"),
-    Look("#56B4E9", "X", "-."),
-    Look("#7A5C00", "<", ":"),
-)
+# Taken in turn; no two lengths have a common factor, so that sixty looks pass before the first one comes back.
+_SPARE_COLOURS = ("#56B4E9", "#7A5C00", "#882255", "#999933")
+_SPARE_MARKS = ("X", "<", ">", "p", "h")
+_SPARE_LINES = ("-.", ":", "--")
 
 
 def looks(architectures: Sequence[str]) -> dict[str, Look]:
     """A look for each; architectures that are not known take the spare ones, in their order."""
     spare = (name for name in architectures if name not in _KNOWN)
-    given = {name: _SPARE[place % len(_SPARE)] for place, name in enumerate(spare)}
+    parts = zip(*map(cycle, (_SPARE_COLOURS, _SPARE_MARKS, _SPARE_LINES)), strict=True)
+    given = {name: Look(*look) for name, look in zip(spare, parts, strict=False)}
     return {name: _KNOWN.get(name) or given[name] for name in architectures}
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # What every architecture of a run should share, cell by cell; the report proves it or says where it fails.
 HELD_EQUAL = (
+    "system",
     "driver",
     "brokers",
     "partitions",
@@ -151,11 +152,11 @@ def _per(above: str, below: str) -> Column:
 
 
 def equality(trials: DataFrame) -> DataFrame:
-    """Per setting that every architecture should share: its values, and in how many cells architectures differ."""
-    texts = [
-        fn.struct(fn.lit(name).alias("setting"), fn.coalesce(fn.col(name).cast("string"), fn.lit("max")).alias("value"))
-        for name in HELD_EQUAL
-    ]
+    """Per setting that every architecture should share: its values, and in how many cells architectures differ.
+
+    A setting that a system does not tell is not known to be equal.
+    """
+    texts = [fn.struct(fn.lit(name).alias("setting"), _setting(name).alias("value")) for name in HELD_EQUAL]
     settings = trials.where(fn.col("kind") == MEASURED).select("cell", fn.explode(fn.array(*texts)).alias("s"))
     in_cells = settings.groupBy("cell", "s.setting").agg(fn.collect_set("s.value").alias("found"))
     differ = fn.sum(fn.when(fn.size("found") > 1, 1).otherwise(0))
@@ -163,3 +164,7 @@ def equality(trials: DataFrame) -> DataFrame:
         fn.array_join(fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("found")))), ", ").alias("found"),
         differ.alias("cells_that_differ"),
     )
+
+
+def _setting(name: str) -> Column:
+    return fn.coalesce(fn.col(name).cast("string"), fn.lit("max" if name == "rate" else "not known"))

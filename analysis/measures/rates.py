@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 SHORT_WINDOW_MS = 250
 NOISY_SPREAD = 1.15
-ROLE_OF_CLIENT = {"producer": "production", "consumer": "consumption"}
 AXES = ("message_size", "batch_size", "mode")
 CELL = ("cell", "others", *AXES)
 ARCHITECTURE = ("architecture", "architecture_rank")
 # What a row of rates keeps of its trial: fewer columns compile faster, and an ordinary run takes mostly that.
 _CARRIED = (
-    *("trial_id", "kind", "cell", *AXES, *ARCHITECTURE, "try", "position"),
+    *("trial_id", "kind", "cell", *AXES, *ARCHITECTURE, "system", "try", "position"),
     *("sent", "acknowledged", "stored", "consumed", "verdict", "reason"),
 )
 MEASURED = "measured"

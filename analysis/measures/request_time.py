@@ -64,7 +64,7 @@ def _key(row: Found) -> Key:
 
 
 def _split(found: Findings) -> Iterable[dict[str, Any]]:
-    waits = _waits(found)
+    waits, beside_control, counting = _waits(found), found.beside_control, found.counting
     times = {
         (*(row[name] for name in _CELL), window, row["architecture"]): (row, row["batch_size"] * 1e6 / row["geometric"])
         for row in found.cells
@@ -73,9 +73,11 @@ def _split(found: Findings) -> Iterable[dict[str, Any]]:
     }
     for (*place, name), (row, request_us) in times.items():
         control = times.get((*place, CONTROL))
-        if control is None:
+        if control is None or name not in beside_control:
             continue
-        waited_us = waits.get((*place, name), 0.0) * row["batch_size"]
+        # No row is no wait where the brokers count, and unknown where they do not.
+        waited = waits.get((*place, name), 0.0 if name in counting else None)
+        waited_us = None if waited is None else waited * row["batch_size"]
         data_us = min(request_us, control[1])
         yield {
             **{column: row[column] for column in (*_CELL, "architecture", "architecture_rank")},
@@ -84,7 +86,7 @@ def _split(found: Findings) -> Iterable[dict[str, Any]]:
             "data_us": data_us,
             "coordination_us": request_us - data_us,
             "waited_us": waited_us,
-            "waiting_at_once": waited_us / request_us,
+            "waiting_at_once": None if waited_us is None else waited_us / request_us,
         }
 
 
@@ -95,11 +97,13 @@ def _windows(row: Found) -> tuple[str, ...]:
     return (row["role"],)
 
 
-def _waits(found: Findings) -> dict[Key, float]:
-    """Microseconds that were waited for coordination, of every message."""
-    waits: dict[Key, float] = {}
+def _waits(found: Findings) -> dict[Key, float | None]:
+    """Microseconds a message that requests waited for coordination; None where that was not counted."""
+    waits: dict[Key, float | None] = {}
     for row in found.coordination:
-        waits[_key(row)] = waits.get(_key(row), 0.0) + row["wait_ms"]  # ms for 1,000 messages
+        before = waits.setdefault(_key(row), None)
+        if row["wait_ms"] is not None:
+            waits[_key(row)] = (before or 0.0) + row["wait_ms"]  # ms for 1,000 messages
     return waits
 
 
@@ -127,7 +131,7 @@ def requests(found: Findings) -> tuple[Mapping[str, Any], ...]:
     rows = []
     for key, own in _asked(found).items():
         server, broker = used.get((key, "coordinator")), used.get((key, "broker"))
-        if server is None:
+        if server is None or server["cpu_us_per_message"] is None:
             continue
         operations = sum(row["operations"] for row in own) / 1000  # of a message
         if operations * own[0]["batch_size"] < _ASKED_MIN:
@@ -151,6 +155,6 @@ def _asked(found: Findings) -> dict[Key, list[Found]]:
     """The operations that requests waited for, by cell, window and architecture."""
     asked: dict[Key, list[Found]] = {}
     for row in found.coordination:
-        if row["wait_ms"] > 0 and row["operations"] > 0:
+        if row["wait_ms"] and row["operations"]:
             asked.setdefault(_key(row), []).append(row)
     return asked
