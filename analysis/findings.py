@@ -13,6 +13,7 @@ Found = Mapping[str, Any]
 Cell = tuple[Any, ...]
 ROLES = ("production", "consumption")
 WINDOWS = (*ROLES, "both")
+UNITS = {"rps": "messages/s", "kbps": "KB/s"}
 CONTROL = "static"
 PAPER_PAIR = ("dsbs", "zookeeper")  # the proposal, and what it is compared against
 _ORDER = ("others", "batch_size", "message_size", "mode")
@@ -31,10 +32,10 @@ class Findings:
     resources: tuple[Found, ...]
     batches: tuple[Found, ...]
     equality: tuple[Found, ...]
-    published: tuple[Found, ...]  # the paper's numbers as they are
+    published: tuple[Found, ...]  # the paper's numbers, unchanged
     paper_comparison: tuple[Found, ...]
     paper_audit: tuple[Found, ...]
-    scale: tuple[Found, ...]  # what `brokerlab scale` wrote into the folder, or nothing
+    scale: tuple[Found, ...]  # of `brokerlab scale`, where its table is in the folder
 
     @property
     def architectures(self) -> tuple[str, ...]:

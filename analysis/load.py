@@ -1,8 +1,8 @@
-"""Raw records: looked at file by file before Spark starts, and refused as a whole when they cannot be one run's.
+"""Raw records: checked file by file before Spark starts, and refused as a whole when they cannot be one run's.
 
 A wrong table is worse than none. Every file's schema is compared with `workloads.results`, and a folder that holds two
-runs, two schema versions or one trial twice is an error that names the files. Records that lie where only Spark can
-read are looked at by Spark, folder by folder.
+runs, two schema versions or one trial twice is an error that names the files. Spark checks records at an address that
+only Spark reads, folder by folder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SCALE = "scale.csv"
 _SCALE_TEXTS = ("architecture", "source", "change")
 _SCALE_NUMBERS = ("brokers", "topics", "groups", "messages")
 _NAMES_MAX = 3
-# A trial's column that results folders of before lack, and what it was then.
+# Older results folders lack this column of a trial; its value was always this.
 _SYSTEM, _SYSTEM_OF_BEFORE = "system", "brokerlab"
 _IDENTITY = ("schema_version", "spec_hash", "trial_id", "kind", "cell", "architecture", "try")
 
@@ -40,7 +40,7 @@ Place = Path | str
 
 
 def place_of(text: str) -> Place:
-    """What a user calls a place. Raises InputError for a file:// address of another machine."""
+    """The place that a user names. Raises InputError for a file:// address of another machine."""
     if not re.match(r"[a-z][a-z0-9+.-]*:/", text):
         return Path(text)
     address = urlsplit(text)
@@ -53,7 +53,7 @@ def place_of(text: str) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The three kinds of raw records, as they lie on disk."""
+    """The three kinds of raw records, as they are on disk."""
 
     trials: DataFrame
     requests: DataFrame
@@ -61,7 +61,7 @@ class Records:
 
 
 def check(folder: Path) -> int:
-    """Look at every file; return the bytes of all. Raises InputError that names what cannot be one run's records."""
+    """Check every file; return the bytes of all. Raises InputError that names the file that cannot be this run's."""
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}")
     found = {kind: sorted((folder / kind).glob("*.parquet")) for kind in _schemas()}
@@ -79,7 +79,7 @@ def check(folder: Path) -> int:
 
 
 def _require_whole_trials(folder: Path, found: dict[str, list[Path]]) -> None:
-    """Every trial has a file of its name in each folder; without one its numbers would be left out in silence."""
+    """Every trial has a file of its name in each folder: a trial without one would drop out in silence."""
     for kind in (results.REQUESTS, results.LATENCY):
         missing = {path.name for path in found[results.TRIALS]} - {path.name for path in found[kind]}
         if missing:
@@ -89,7 +89,7 @@ def _require_whole_trials(folder: Path, found: dict[str, list[Path]]) -> None:
 
 
 def check_elsewhere(spark: SparkSession, address: str) -> None:
-    """As `check`, by Spark: the columns of each folder's files together, and who the trials are."""
+    """As `check`, by Spark: the columns of all files in a folder together, and the identities of the trials."""
     for kind, schema in _schemas().items():
         if not is_there(spark, f"{address}/{kind}"):
             if kind == results.LATENCY:
@@ -131,7 +131,7 @@ def _read_identities(path: Path, expected: pa.Schema, columns: Sequence[str]) ->
     except (pa.ArrowException, OSError) as error:
         reason = str(error).split("\n", 1)[0]
         folder = path.parent
-        first = "remove it, and " if folder.name == results.TRIALS else ""  # a run looks there for what is done
+        first = "remove it, and " if folder.name == results.TRIALS else ""  # a run looks there for finished trials
         mend = f"{first}a run with --out {folder.parent} does the trial again"
         raise InputError(f"{path} is no whole Parquet file: {mend} ({reason})") from error
 
@@ -191,7 +191,7 @@ def _listed(values: Iterable[object]) -> str:
 
 
 def load(spark: SparkSession, place: Place) -> Records:
-    """The records of a place that has been checked and found good."""
+    """The records of a place that has passed its check."""
     return Records(
         trials=_of_a_system(_read(spark, place, results.TRIALS, results.trial_schema())),
         requests=_read(spark, place, results.REQUESTS, results.request_schema()),
@@ -208,7 +208,7 @@ def _of_a_system(trials: DataFrame) -> DataFrame:
 
 
 def scale(spark: SparkSession | None, place: Place) -> list[dict[str, Any]]:
-    """What `brokerlab scale --out DIR` wrote into this folder. Raises InputError where it is no such table."""
+    """The rows that `brokerlab scale --out DIR` wrote here. Raises InputError where it is no such table."""
     path = place / SCALE if isinstance(place, Path) else f"{place}/{SCALE}"
     lines = (text(path, spark) or "").splitlines()
     try:
@@ -221,7 +221,7 @@ def scale(spark: SparkSession | None, place: Place) -> list[dict[str, Any]]:
 
 
 def text(path: Place, spark: SparkSession | None) -> str | None:
-    """What a small file holds, or None where there is none. An address needs Spark."""
+    """The text of a small file, or None where there is none. An address needs Spark."""
     if isinstance(path, Path):
         return path.read_text() if path.is_file() else None
     assert spark is not None, "only Spark reads addresses"

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from analysis.charts.paper_figures import Drawn
 from analysis.charts.style import canvas, legend_above, looks, number, rendered, value_axis
-from analysis.findings import ROLES, WINDOWS, Cell, Findings, Found, cell_of, middle_cell, size_text
+from analysis.findings import ROLES, WINDOWS, Cell, Findings, Found, cell_of, middle_cell, size_text, window_text
 from analysis.measures.latency import QUANTILES, SLICE_MS
 from analysis.report.rate_tables import taxes
 
@@ -25,7 +25,7 @@ _PROCESSES = {
 
 
 def more_figures(found: Findings) -> Iterable[Drawn]:
-    """Those that these records have data for."""
+    """The figures for which these records have data."""
     for draw in (_ratios, _taxes, _latency, _over_time, _processor):
         drawn = draw(found)
         if drawn is not None:
@@ -67,7 +67,7 @@ def _taxes(found: Findings) -> Drawn | None:
     for axes in figure.axes:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlim(left=max(axes.get_xlim()[0], _TAX_SHOWN_MIN))
-    caption = "Coordination tax by cell: the share of the rate of static that is lost; intervals may leave the frame."
+    caption = "Coordination tax by cell: the lost share of the rate of static; intervals may leave the frame."
     return Drawn("coordination_tax", caption, *rendered(figure), wide=True)
 
 
@@ -175,7 +175,7 @@ def _processor(found: Findings) -> Drawn | None:
     figure, panels = canvas(8.6, 1.5 + 0.42 * len(names), columns=len(windows), sharey=True)
     for axes, window in zip(panels, windows, strict=True):
         _stacks(axes, [row for row in rows if row["window"] == window], names)
-        axes.set_title("streaming" if window == "both" else window)
+        axes.set_title(window_text(window))
         axes.set_xlabel("processor time, µs a message")
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()

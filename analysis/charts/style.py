@@ -1,4 +1,4 @@
-"""How every figure looks, and how it becomes bytes: the same data gives the same file, on any day.
+"""The look of every figure, and its bytes: the same data gives the same file, on any day.
 
 One colour, mark and line for an architecture everywhere. The colours are Okabe and Ito's, which colour-blind readers
 can tell apart; marks and lines differ too, so that a figure printed in grey can be read.
@@ -47,7 +47,7 @@ mpl.rcParams.update({
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What an architecture looks like."""
+    """The look of one architecture."""
 
     colour: str
     mark: str
@@ -62,7 +62,7 @@ _KNOWN = {
     "kafka-zookeeper": Look("#CC79A7", "P", "--"),
     "kafka-kraft": Look("#009E73", "v", "-."),
 }
-# Taken in turn; no two lengths have a common factor, so that sixty looks pass before the first one comes back.
+# Taken in turn; no two lengths have a common factor, so sixty looks differ.
 _SPARE_COLOURS = ("#56B4E9", "#7A5C00", "#882255", "#999933")
 _SPARE_MARKS = ("X", "<", ">", "p", "h")
 _SPARE_LINES = ("-.", ":", "--")
@@ -89,8 +89,8 @@ def canvas(
 def rendered(figure: Figure) -> tuple[bytes, bytes]:
     """The figure as PNG and as SVG, without dates or versions in them."""
     png, svg = io.BytesIO(), io.BytesIO()
-    # By the canvases themselves: `savefig` draws everything once more before each, to find out how it is arranged.
-    # That is the same for both, and done once, with the first.
+    # By the canvases themselves: `savefig` would draw everything once more before each, to arrange it. The arrangement
+    # is the same for both and happens once, with the first.
     figure.set_dpi(_PNG_DPI)
     FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
     figure.set_layout_engine("none")

@@ -1,4 +1,4 @@
-"""Figures over more than one axis: the ratio by message and batch size, and a change's cost as clusters grow."""
+"""Figures over several axes: the ratio by message and batch size, and the cost of a change as clusters grow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCALE_AXES = ("brokers", "topics", "groups")
 
 
 def wide_figures(found: Findings) -> Iterable[Drawn]:
-    """Those that these records have data for."""
+    """The figures for which these records have data."""
     pair = request_time.pair_of(found)
     if pair is not None:
         yield from _heat_map(found, pair)

@@ -71,28 +71,28 @@ def test_the_cause_is_the_bottom_of_the_first_stack_that_is_no_warnings(said: st
 def test_classes_that_do_not_fit_are_ignored_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "spark.jsa"
     monkeypatch.setattr(session, "_CLASSES", archive)
-    assert session._archive_options(lays_by=False) == []
+    assert session._archive_options(archives=False) == []
     archive.write_bytes(b"another Java's" * 1_000)
-    options = session._archive_options(lays_by=False)
+    options = session._archive_options(archives=False)
     assert options
     started = subprocess.run([find_java().command, *options, "-version"], capture_output=True, check=True)
     plain = subprocess.run([find_java().command, "-version"], capture_output=True, check=True)
     assert (started.stdout, started.stderr.split()[:3]) == (plain.stdout, plain.stderr.split()[:3])
 
 
-def test_a_java_that_lays_no_classes_by_is_told_and_leaves_the_former_ones(
+def test_a_java_that_archives_no_classes_is_told_and_leaves_the_former_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive, unfinished = tmp_path / "share" / "spark.jsa", tmp_path / "share" / "spark.new"
     monkeypatch.setattr(session, "_CLASSES", archive)
     monkeypatch.setattr(session, "_UNFINISHED", unfinished)
-    session._archive_options(lays_by=True)
+    session._archive_options(archives=True)
     archive.write_bytes(b"former")
-    with pytest.raises(EngineError, match="lays no classes by"):
-        session._laid_by()
+    with pytest.raises(EngineError, match="archives no classes"):
+        session._publish_archive()
     assert archive.read_bytes() == b"former"
     unfinished.write_bytes(b"later")
-    session._laid_by()
+    session._publish_archive()
     assert (archive.read_bytes(), unfinished.exists()) == (b"later", False)
 
 
