@@ -108,9 +108,16 @@ def check_elsewhere(spark: SparkSession, address: str) -> None:
 
 
 def is_there(spark: SparkSession, address: str) -> bool:
-    java: Any = spark.sparkContext._jvm
-    path = java.org.apache.hadoop.fs.Path(address)
-    return bool(path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path))
+    """Whether a file or folder has this address: Spark looks when it is asked to read it, before it reads."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.read.format("binaryFile").load(address)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
+    return True
 
 
 def _schemas() -> dict[str, pa.Schema]:

@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis import load, two_runs
-from analysis.charts.comparison import more_figures
-from analysis.charts.paper_figures import Drawn, paper_figures
-from analysis.charts.request_time import why_figures
-from analysis.charts.surfaces import wide_figures
+from analysis.charts import comparison, paper_figures, request_time, surfaces
+from analysis.charts.style import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
 from analysis.load import Place
@@ -104,7 +102,7 @@ def manifest(place: Place, spark: SparkSession | None = None) -> dict[str, Any] 
 
 def draw(found: Findings) -> list[Drawn]:
     """Every figure for which these records have data, the paper's first."""
-    return [figure for figures in (paper_figures, why_figures, more_figures, wide_figures) for figure in figures(found)]
+    return [one for subject in (paper_figures, request_time, comparison, surfaces) for one in subject.figures(found)]
 
 
 def publish(

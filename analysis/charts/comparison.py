@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
-from analysis.charts.paper_figures import Drawn
-from analysis.charts.style import canvas, legend_above, looks, number, rendered, value_axis
+from analysis.charts.style import Drawn, canvas, drawn, legend_above, looks, number, value_axis
 from analysis.findings import ROLES, WINDOWS, Cell, Findings, Found, cell_of, middle_cell, size_text, window_text
 from analysis.measures.latency import QUANTILES, SLICE_MS
 from analysis.report.rate_tables import taxes
@@ -24,7 +23,7 @@ _PROCESSES = {
 }
 
 
-def more_figures(found: Findings) -> Iterable[Drawn]:
+def figures(found: Findings) -> Iterable[Drawn]:
     """The figures for which these records have data."""
     for draw in (_ratios, _taxes, _latency, _over_time, _processor):
         drawn = draw(found)
@@ -47,7 +46,7 @@ def _ratios(found: Findings) -> Drawn | None:
     for axes in figure.axes:
         _log_x(axes, rows)
     caption = f"Ratio to {base} by cell, with its 95 % interval; right of 1 is faster."
-    return Drawn("ratio_by_cell", caption, *rendered(figure))
+    return drawn("ratio_by_cell", caption, figure)
 
 
 def _log_x(axes: Axes, rows: Sequence[Found]) -> None:
@@ -68,7 +67,7 @@ def _taxes(found: Findings) -> Drawn | None:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlim(left=max(axes.get_xlim()[0], _TAX_SHOWN_MIN))
     caption = "Coordination tax by cell: the lost share of the rate of static; intervals may leave the frame."
-    return Drawn("coordination_tax", caption, *rendered(figure), wide=True)
+    return drawn("coordination_tax", caption, figure, wide=True)
 
 
 def _intervals(found: Findings, rows: Sequence[Found], value: str, label: str, nothing: float) -> Figure:
@@ -129,7 +128,7 @@ def _latency(found: Findings) -> Drawn | None:
     panels[0].set_ylabel("latency, µs")
     legend_above(figure)
     caption = f"Latency quantiles, {cell_text(cell)}, all valid tries together."
-    return Drawn("latency", caption, *rendered(figure), wide=True)
+    return drawn("latency", caption, figure, wide=True)
 
 
 def _over_time(found: Findings) -> Drawn | None:
@@ -152,7 +151,7 @@ def _over_time(found: Findings) -> Drawn | None:
     panels[0].set_ylabel("messages/s")
     legend_above(figure)
     caption = f"Rate over time in slices of {SLICE_MS} ms or more, {cell_text(cell)}; one line a try."
-    return Drawn("rate_over_time", caption, *rendered(figure), wide=True)
+    return drawn("rate_over_time", caption, figure, wide=True)
 
 
 def _lines_over_time(rows: Iterable[Found]) -> Iterable[tuple[str, tuple[list[float], list[float]]]]:
@@ -182,9 +181,7 @@ def _processor(found: Findings) -> Drawn | None:
     legend_above(figure)
     others, batch, size, _ = cell
     where = ", ".join([size_text(size), f"batch {batch}", *([others] if others else [])])
-    return Drawn(
-        "processor_time", f"Processor time a message by kind of process, {where}.", *rendered(figure), wide=True
-    )
+    return drawn("processor_time", f"Processor time a message by kind of process, {where}.", figure, wide=True)
 
 
 def _stacks(axes: Axes, rows: Sequence[Found], names: Sequence[str]) -> None:

@@ -15,29 +15,19 @@ from matplotlib.figure import Figure
 
 from analysis.charts.style import (
     PUBLISHED,
+    Drawn,
     Look,
     beside,
     canvas,
+    drawn,
     legend_above,
     looks,
-    rendered,
     stepped_axis,
     value_axis,
 )
 from analysis.findings import PAPER_PAIR, UNITS, Findings, Found, size_text
 
 _TABLE_OF_AXIS = {"message_size": "size_sweep", "batch_size": "batch_sweep"}
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure's file name without its ending, its caption, and its bytes; a wide one wants a line to itself."""
-
-    name: str
-    caption: str
-    png: bytes
-    svg: bytes
-    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +57,7 @@ _PLANS = tuple(
 )
 
 
-def paper_figures(found: Findings) -> Iterable[Drawn]:
+def figures(found: Findings) -> Iterable[Drawn]:
     """The paper's figures for which these records have data."""
     for plan in _PLANS:
         setting = _setting(found.cells, plan)
@@ -118,7 +108,7 @@ def _paper_figure(found: Findings, plan: _Plan, setting: tuple[Any, str]) -> Dra
         _hollow(axes, own, plan.axis, name, look)
     axes.set_title(f"{plan.role.capitalize()}, {_fixed(plan, setting)}")
     _finish(figure, axes, plan, [*measured, *published])
-    return Drawn(f"figure_{plan.number:02}", _caption(plan, setting, bool(published)), *rendered(figure))
+    return drawn(f"figure_{plan.number:02}", _caption(plan, setting, bool(published)), figure)
 
 
 def _line(axes: Axes, rows: Sequence[Found], axis: str, name: str, look: Look, place: tuple[int, int]) -> None:

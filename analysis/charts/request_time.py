@@ -8,8 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from analysis.charts.paper_figures import Drawn
-from analysis.charts.style import canvas, legend_above, looks, number, rendered
+from analysis.charts.style import Drawn, canvas, drawn, legend_above, looks, number
 from analysis.findings import WINDOWS, Findings, Found, size_text, window_text
 from analysis.measures import request_time
 
@@ -17,7 +16,7 @@ _PARTS = (("data_us", "data path", "#999999", ""), ("coordination_us", "coordina
 _BAR = 0.8
 
 
-def why_figures(found: Findings) -> Iterable[Drawn]:
+def figures(found: Findings) -> Iterable[Drawn]:
     """The figures for which these records have data."""
     rows = _of_middle_size(request_time.splits(found))
     if len(found.architectures) < 2 or not rows:
@@ -55,7 +54,7 @@ def _times(found: Findings, rows: Sequence[Found]) -> Drawn:
     legend_above(figure)
     size = size_text(rows[0]["message_size"])
     caption = f"A request's time, {size}: data path and coordination. Numbers: coordination's share."
-    return Drawn("request_time", caption, *rendered(figure), wide=True)
+    return drawn("request_time", caption, figure, wide=True)
 
 
 def _bands(axes: Axes, batches: Sequence[int]) -> None:
@@ -114,7 +113,7 @@ def _prices(rows: Sequence[Found], pair: tuple[str, str]) -> Iterable[Drawn]:
         f"The ratio of {pair[0]} to {pair[1]}, if a coordination request cost so many times what it did "
         f"({size_text(rows[0]['message_size'])}; dotted: as measured). Model: data path + k x coordination."
     )
-    yield Drawn("what_if", caption, *rendered(figure), wide=True)
+    yield drawn("what_if", caption, figure, wide=True)
 
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> list[float]:

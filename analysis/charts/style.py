@@ -54,6 +54,17 @@ class Look:
     line: str
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure's file name without its ending, its caption, and its bytes; a wide one wants a line to itself."""
+
+    name: str
+    caption: str
+    png: bytes
+    svg: bytes
+    wide: bool = False
+
+
 _KNOWN = {
     "zookeeper": Look("#D55E00", "o", "-"),
     "zookeeper-watch": Look("#E69F00", "^", "--"),
@@ -84,6 +95,10 @@ def canvas(
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, **options)  # type: ignore[call-overload]
     return figure, [one for line in axes for one in line]
+
+
+def drawn(name: str, caption: str, figure: Figure, *, wide: bool = False) -> Drawn:
+    return Drawn(name, caption, *rendered(figure), wide=wide)
 
 
 def rendered(figure: Figure) -> tuple[bytes, bytes]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 from analysis.findings import Findings
 from analysis.report.formats import Column, Table, sections, written
 from analysis.report.summary import Summary
@@ -67,7 +67,6 @@ def _environment() -> Environment:
     made.globals |= {
         "base64": lambda content: b64encode(content).decode(),
         "cell_of": _cell_attributes,
-        "head_of": _head_attributes,
         "parts_of": sections,
         "written": written,
     }
@@ -97,10 +96,6 @@ Named = TypeVar("Named", Drawn, Table)
 def _named(every: Sequence[Named], *names: str) -> list[Named]:
     """Those of these names that there are, in the order of the names."""
     return [one for name in names for one in every if one.name == name]
-
-
-def _head_attributes(column: Column) -> dict[str, str | None]:
-    return {"class": None if column.kind == "text" else "n"}
 
 
 def _cell_attributes(value: object, column: Column) -> dict[str, str | None]:

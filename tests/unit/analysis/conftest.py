@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from analysis import pipeline, publish
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 from analysis.findings import Findings
 from analysis.session import spark_session
 from tests import made_findings, made_records

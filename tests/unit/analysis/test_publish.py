@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis import publish
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 
 
 @pytest.fixture(scope="session")
@@ -15,5 +15,4 @@ def named(drawn: list[Drawn]) -> dict[str, Drawn]:
 @pytest.fixture
 def unrendered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw, but make no files: a second for every few figures."""
-    for module in ("paper_figures", "comparison", "request_time", "surfaces"):
-        monkeypatch.setattr(f"analysis.charts.{module}.rendered", lambda figure: (b"", b""))
+    monkeypatch.setattr("analysis.charts.style.rendered", lambda figure: (b"", b""))

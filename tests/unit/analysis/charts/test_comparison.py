@@ -25,18 +25,18 @@ def test_rate_over_time_is_drawn_for_windows_that_have_time(found: Findings) -> 
         for role in ("production", "consumption")
         for n in range(5)
     ]
-    names = {one.name for one in comparison.more_figures(dataclasses.replace(found, over_time=tuple(rows)))}
+    names = {one.name for one in comparison.figures(dataclasses.replace(found, over_time=tuple(rows)))}
     assert "rate_over_time" in names
 
 
 @pytest.mark.usefixtures("unrendered")
 def test_one_architecture_alone_has_latency_and_processor_time_and_nothing_to_compare(found: Findings) -> None:
-    names = [one.name for one in comparison.more_figures(made_findings.alone(found, "dsbs"))]
+    names = [one.name for one in comparison.figures(made_findings.alone(found, "dsbs"))]
     assert names == ["latency", "processor_time"]
 
 
 @pytest.mark.usefixtures("unrendered")
 def test_processor_time_that_is_not_known_has_no_piece_of_a_bar(found: Findings) -> None:
     unknown = tuple({**row, "cpu_us_per_message": None, "cores_busiest": None} for row in found.resources)
-    names = {one.name for one in comparison.more_figures(dataclasses.replace(found, resources=unknown))}
+    names = {one.name for one in comparison.figures(dataclasses.replace(found, resources=unknown))}
     assert "processor_time" in names

@@ -7,7 +7,7 @@ import pytest
 
 from analysis import publish
 from analysis.charts import paper_figures
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 from analysis.findings import Findings
 
 ALL = {f"figure_{number:02}" for number in range(1, 13)}
@@ -36,7 +36,7 @@ def test_figures_have_the_papers_numbers(named: dict[str, Drawn], number: int, w
 
 
 def test_figures_are_the_same_bytes_each_time_and_tell_no_date(found: Findings, named: dict[str, Drawn]) -> None:
-    again = next(iter(paper_figures.paper_figures(found)))
+    again = next(iter(paper_figures.figures(found)))
     assert (again.png, again.svg) == (named["figure_01"].png, named["figure_01"].svg)
     assert not re.search(rb"<dc:date>|20\d\d-\d\d-\d\d", again.svg)
 
@@ -44,7 +44,7 @@ def test_figures_are_the_same_bytes_each_time_and_tell_no_date(found: Findings, 
 @pytest.mark.usefixtures("unrendered")
 def test_figure_without_data_is_not_drawn(found: Findings) -> None:
     split = dataclasses.replace(found, cells=tuple(row for row in found.cells if row["mode"] == "split"))
-    assert {one.name for one in paper_figures.paper_figures(split)} == {f"figure_{n:02}" for n in range(1, 13, 2)}
+    assert {one.name for one in paper_figures.figures(split)} == {f"figure_{n:02}" for n in range(1, 13, 2)}
     nothing = dataclasses.replace(
         found,
         trials=(),
@@ -62,9 +62,9 @@ def test_figure_without_data_is_not_drawn(found: Findings) -> None:
 @pytest.mark.usefixtures("unrendered")
 def test_one_value_alone_is_no_figure(found: Findings) -> None:
     one = dataclasses.replace(found, cells=tuple(row for row in found.cells if row["batch_size"] == 20))
-    assert {one.name for one in paper_figures.paper_figures(one)} == {f"figure_{n:02}" for n in range(1, 9)}
+    assert {one.name for one in paper_figures.figures(one)} == {f"figure_{n:02}" for n in range(1, 9)}
     one = dataclasses.replace(found, cells=tuple(row for row in found.cells if row["message_size"] == 8))
-    assert list(paper_figures.paper_figures(one)) == []
+    assert list(paper_figures.figures(one)) == []
 
 
 @pytest.mark.usefixtures("unrendered")

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from analysis.charts import style
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 
 
 def test_every_architecture_looks_different_and_always_the_same() -> None:
@@ -16,7 +14,6 @@ def test_every_architecture_looks_different_and_always_the_same() -> None:
     assert style.looks(["dsbs"])["dsbs"] == given["dsbs"]
 
 
-@pytest.mark.usefixtures("unrendered")
 def test_a_name_with_dollars_is_drawn_as_it_is() -> None:
     figure, (axes,) = style.canvas(3, 2)
     axes.set_title("rtt=$\\frac$")

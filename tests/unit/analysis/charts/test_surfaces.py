@@ -18,16 +18,16 @@ def test_cost_against_scale_is_drawn_over_the_axis_that_varies_most(found: Findi
         for change in ("topic created", "broker dies")
         for brokers in (3, 5, 10)
     )  # fmt: skip
-    drawn = {one.name: one for one in surfaces.wide_figures(dataclasses.replace(found, scale=rows))}
+    drawn = {one.name: one for one in surfaces.figures(dataclasses.replace(found, scale=rows))}
     assert "by number of brokers (10 topics, 10 groups)" in drawn["cost_against_scale"].caption
 
 
 @pytest.mark.usefixtures("unrendered")
 def test_the_ratio_is_drawn_over_both_sizes_where_both_are_swept(found: Findings) -> None:
-    assert "Ratio of dsbs to zookeeper" in next(iter(surfaces.wide_figures(found))).caption
+    assert "Ratio of dsbs to zookeeper" in next(iter(surfaces.figures(found))).caption
     one_size = dataclasses.replace(found, ratios=tuple(row for row in found.ratios if row["message_size"] == 32))
-    assert list(surfaces.wide_figures(one_size)) == []
+    assert list(surfaces.figures(one_size)) == []
 
 
 def test_one_architecture_alone_has_no_ratio_to_draw(found: Findings) -> None:
-    assert list(surfaces.wide_figures(made_findings.alone(found, "dsbs"))) == []
+    assert list(surfaces.figures(made_findings.alone(found, "dsbs"))) == []

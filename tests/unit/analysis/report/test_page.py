@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analysis import publish
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
 from analysis.report import page, summary, tables
