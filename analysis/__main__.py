@@ -1,7 +1,7 @@
 """`python -m analysis DIR`: raw records in; tables, figures and the report out.
 
-Prints the answer in words and the report's path. With `--progress`, a line `step 3/9: latency` comes before each step.
-Exit code 2 and one line on stderr for what the user can mend, 1 for a failure.
+It prints the answer in words and the report's path. With `--progress`, a line `step 3/10: reading the records` comes
+before each step. Exit code 2 and one line on stderr: the user can mend it. Exit code 1: a failure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("place", metavar="DIR", help="a results folder, or an address that Spark reads (hdfs://...)")
     parser.add_argument("--out", metavar="DIR", type=Path, help="where tables, figures and report go (as a rule, DIR)")
     parser.add_argument("--progress", action="store_true", help="say each step")
-    parser.add_argument("--lay-classes-by", action="store_true", help="make later starts of Spark quick (make setup)")
+    parser.add_argument("--archive-classes", action="store_true", help="make later starts of Spark quick (make setup)")
     console.add_arguments(parser)
     return parser
 
@@ -41,7 +41,7 @@ def _analyse(options: argparse.Namespace) -> None:
     say = _speaker() if options.progress else _silent
     say("checking the files")
     place = place_of(options.place)
-    # Nothing is known of how much lies elsewhere, so it is taken to be much.
+    # The size of records at an address is not known here; they count as large.
     input_bytes = check(place) if isinstance(place, Path) else sys.maxsize
     from analysis import pipeline, publish
     from analysis.report.summary import as_text
@@ -57,7 +57,7 @@ def _analyse(options: argparse.Namespace) -> None:
             master=options.master,
             input_bytes=input_bytes,
             memory_mb=options.memory_mb,
-            lays_by=options.lay_classes_by,
+            archives=options.archive_classes,
         ) as spark:
             if isinstance(place, str):
                 with pipeline.spark_errors():

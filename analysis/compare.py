@@ -1,7 +1,7 @@
 """`python -m analysis.compare A B`, or `--paper A`: two runs, or a run and the 2017 paper, cell by cell.
 
-Prints the comparison and writes it as CSV and Markdown. Warnings go to stderr and into the Markdown: what differs in
-machines, versions or specs may be all that differs.
+It prints the comparison and writes it as CSV and Markdown. Warnings about machines, versions and specs go to stderr and
+into the Markdown: these alone may explain a difference.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from analysis.two_runs import Compared
 
 _PAPER_DIFFERS = (
-    "the paper's machines, versions and data plane are not known, and not these",
+    "the paper's machines, versions and data plane are not known, and differ from these",
     "the paper's tries are no blocks: they are paired in the order in which they are printed",
 )
 
@@ -53,7 +53,7 @@ def _compare(options: argparse.Namespace) -> None:
     from analysis.session import spark_session
 
     for folder in folders:
-        publish.manifest(folder)  # refused now, and not when Spark has started
+        publish.manifest(folder)  # a bad one is refused before Spark starts
     called = names(folders, options.paper)
     out: Path = options.out or folders[-1].resolve().parent / f"compare-{called[0]}-{called[1]}"
     log = publish.made(out) / publish.LOG
@@ -71,7 +71,7 @@ def _compare(options: argparse.Namespace) -> None:
 
 
 def names(folders: Sequence[Path], paper: bool) -> tuple[str, str]:
-    """What the runs are called: by their folders, told apart where those are called the same."""
+    """The names of the runs: those of their folders, with (A) and (B) where these are the same."""
     if paper:
         from analysis.two_runs import PAPER
 
@@ -81,7 +81,7 @@ def names(folders: Sequence[Path], paper: bool) -> tuple[str, str]:
 
 
 def found(spark: SparkSession, folders: Sequence[Path], called: tuple[str, str], paper: bool) -> Compared:
-    """Compare what lies in the folders. Raises InputError where the two have nothing in common."""
+    """Compare the runs in the folders. Raises InputError where they have no cell in common."""
     from analysis import pipeline, publish, two_runs
     from analysis.measures import statistics
 

@@ -1,4 +1,4 @@
-"""What the analysis's commands have in common as processes: how they end, and what they say of it."""
+"""The analysis's commands as processes: their common arguments, exit codes and last words."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every command takes."""
+    """Add the arguments of every command."""
     parser.add_argument("--master", metavar="URL", default="local[*]", help="Spark master (%(default)s)")
     parser.add_argument("--memory-mb", metavar="N", type=int, default=1024, help="Spark's heap (%(default)s)")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
 
 
 def ended(work: Callable[[], None], debug: bool) -> int:
-    """Do the work and return the exit code: 2 for what the user can mend and 1 for a failure, each with one line."""
+    """Do the work and return the exit code: 2 where the user can mend it, 1 for a failure, each with one line."""
     signal.signal(signal.SIGTERM, _terminated)
-    # Libraries log what they raise anyway, with its stack, and that a font cache is built; a command says one line.
+    # Libraries log errors with their stacks, and the building of a font cache; a command says one line.
     logging.disable()
     try:
         work()
@@ -46,7 +46,7 @@ def _terminated(number: int, _frame: FrameType | None) -> None:
 
 
 def tell(text: str) -> None:
-    """Print what was found. A reader that has seen enough (`| head`) is no failure: everything is written by now."""
+    """Print the result. A reader that has seen enough (`| head`) is no failure: everything is written by now."""
     try:
         print(text, flush=True)
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""What can go wrong in an analysis. Nothing in the raw records is ever changed, so every error here is definite."""
+"""The errors of an analysis. It never changes raw records, so every error here is definite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEAD = re.compile(r'(Caused by: |Exception in thread "[^"]*" |: |)')
 
 
 class AnalysisError(Exception):
-    """Root of this package's errors: the analysis did not happen, and what was there before still is."""
+    """Root of this package's errors: the analysis did not happen, and the former results are unchanged."""
 
     exit_code = 1
 
@@ -29,9 +29,9 @@ class EngineError(AnalysisError):
 
 
 def cause(said: str) -> str:
-    """For an error's one line: the bottom of the first stack in a log of Spark's, or in an error of py4j's.
+    """The bottom of the first stack in a log of Spark's or an error of py4j's, for an error's one line.
 
-    Warnings are passed over, with their stacks. Where there is no stack it is the first line.
+    It passes over warnings and their stacks. Without a stack it is the first line.
     """
     entries = _NEXT_ENTRY.split(_WARNING_OF_JAVA.sub("", said))
     lines = next((entry.strip().splitlines() for entry in entries if entry.strip() and entry[:5] != "WARN "), None)

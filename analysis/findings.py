@@ -1,6 +1,6 @@
 """What Spark found: finished rows, sorted, ready to be written, drawn and told.
 
-Nothing below this line of the analysis computes from raw records; tables, figures and the report only arrange.
+What comes after this in the analysis computes nothing from raw records: tables, figures and the report only arrange.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ Found = Mapping[str, Any]
 Cell = tuple[Any, ...]
 ROLES = ("production", "consumption")
 WINDOWS = (*ROLES, "both")
+UNITS = {"rps": "messages/s", "kbps": "KB/s"}
 CONTROL = "static"
 PAPER_PAIR = ("dsbs", "zookeeper")  # the proposal, and what it is compared against
 _ORDER = ("others", "batch_size", "message_size", "mode")
@@ -31,10 +32,10 @@ class Findings:
     resources: tuple[Found, ...]
     batches: tuple[Found, ...]
     equality: tuple[Found, ...]
-    published: tuple[Found, ...]  # the paper's numbers as they are
+    published: tuple[Found, ...]  # the paper's numbers, unchanged
     paper_comparison: tuple[Found, ...]
     paper_audit: tuple[Found, ...]
-    scale: tuple[Found, ...]  # what `brokerlab scale` wrote into the folder, or nothing
+    scale: tuple[Found, ...]  # of `brokerlab scale`, where its table is in the folder
 
     @property
     def architectures(self) -> tuple[str, ...]:
@@ -42,9 +43,21 @@ class Findings:
         ranks = {row["architecture"]: row["architecture_rank"] for row in self.trials if row["kind"] == "measured"}
         return tuple(sorted(ranks, key=lambda name: (ranks[name], name)))
 
+    @property
+    def beside_control(self) -> frozenset[str]:
+        """The architectures on the control's system: only their distance from the control is coordination."""
+        systems = {row["architecture"]: row["system"] for row in self.trials}
+        return frozenset(name for name, system in systems.items() if system == systems.get(CONTROL))
+
+    @property
+    def counting(self) -> frozenset[str]:
+        """The architectures whose brokers count what they do; of the others no counter is zero, all are unknown."""
+        served = {row["architecture"] for row in self.batches if row["broker"] is not None}
+        return frozenset(served | {row["architecture"] for row in self.coordination})
+
 
 def cell_of(row: Found) -> Cell:
-    """What tells a cell from another, in the order in which cells are shown."""
+    """What tells one cell from another, in the order in which cells are shown."""
     return tuple(row[name] for name in _ORDER)
 
 
@@ -65,6 +78,11 @@ def in_order(rows: Iterable[Found], *then: str) -> tuple[Found, ...]:
         return (axes, role, row.get("metric", ""), ranks, tuple(row[name] for name in then))
 
     return tuple(sorted(rows, key=key))
+
+
+def window_text(window: str) -> str:
+    """What readers call a window: both roles at once are streaming."""
+    return "streaming" if window == "both" else window
 
 
 def size_text(size: int) -> str:

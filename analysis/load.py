@@ -1,8 +1,8 @@
-"""Raw records: looked at file by file before Spark starts, and refused as a whole when they cannot be one run's.
+"""Raw records: checked file by file before Spark starts, and refused as a whole when they cannot be one run's.
 
 A wrong table is worse than none. Every file's schema is compared with `workloads.results`, and a folder that holds two
-runs, two schema versions or one trial twice is an error that names the files. Records that lie where only Spark can
-read are looked at by Spark, folder by folder.
+runs, two schema versions or one trial twice is an error that names the files. Spark checks records at an address that
+only Spark reads, folder by folder.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ SCALE = "scale.csv"
 _SCALE_TEXTS = ("architecture", "source", "change")
 _SCALE_NUMBERS = ("brokers", "topics", "groups", "messages")
 _NAMES_MAX = 3
+# Older results folders lack this column of a trial; its value was always this.
+_SYSTEM, _SYSTEM_OF_BEFORE = "system", "brokerlab"
 _IDENTITY = ("schema_version", "spec_hash", "trial_id", "kind", "cell", "architecture", "try")
 
 
@@ -38,7 +40,7 @@ Place = Path | str
 
 
 def place_of(text: str) -> Place:
-    """What a user calls a place. Raises InputError for a file:// address of another machine."""
+    """The place that a user names. Raises InputError for a file:// address of another machine."""
     if not re.match(r"[a-z][a-z0-9+.-]*:/", text):
         return Path(text)
     address = urlsplit(text)
@@ -51,7 +53,7 @@ def place_of(text: str) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The three kinds of raw records, as they lie on disk."""
+    """The three kinds of raw records, as they are on disk."""
 
     trials: DataFrame
     requests: DataFrame
@@ -59,7 +61,7 @@ class Records:
 
 
 def check(folder: Path) -> int:
-    """Look at every file; return the bytes of all. Raises InputError that names what cannot be one run's records."""
+    """Check every file; return the bytes of all. Raises InputError that names the file that cannot be this run's."""
     if not folder.is_dir():
         raise InputError(f"no such folder: {folder}")
     found = {kind: sorted((folder / kind).glob("*.parquet")) for kind in _schemas()}
@@ -77,7 +79,7 @@ def check(folder: Path) -> int:
 
 
 def _require_whole_trials(folder: Path, found: dict[str, list[Path]]) -> None:
-    """Every trial has a file of its name in each folder; without one its numbers would be left out in silence."""
+    """Every trial has a file of its name in each folder: a trial without one would drop out in silence."""
     for kind in (results.REQUESTS, results.LATENCY):
         missing = {path.name for path in found[results.TRIALS]} - {path.name for path in found[kind]}
         if missing:
@@ -87,7 +89,7 @@ def _require_whole_trials(folder: Path, found: dict[str, list[Path]]) -> None:
 
 
 def check_elsewhere(spark: SparkSession, address: str) -> None:
-    """As `check`, by Spark: the columns of each folder's files together, and who the trials are."""
+    """As `check`, by Spark: the columns of all files in a folder together, and the identities of the trials."""
     for kind, schema in _schemas().items():
         if not is_there(spark, f"{address}/{kind}"):
             if kind == results.LATENCY:
@@ -96,6 +98,8 @@ def check_elsewhere(spark: SparkSession, address: str) -> None:
         found = spark.read.option("mergeSchema", "true").parquet(f"{address}/{kind}").schema
         columns = {field.name: field.dataType.simpleString() for field in found}
         expected = {field.name: field.dataType.simpleString() for field in _spark_schema(schema)}
+        if _SYSTEM not in columns:
+            expected.pop(_SYSTEM, None)
         differ = sorted(dict(columns.items() ^ expected.items()))
         if differ:
             raise InputError(f"{address}/{kind} has other columns ({_listed(differ)}); {_THIS_READS}")
@@ -104,9 +108,16 @@ def check_elsewhere(spark: SparkSession, address: str) -> None:
 
 
 def is_there(spark: SparkSession, address: str) -> bool:
-    java: Any = spark.sparkContext._jvm
-    path = java.org.apache.hadoop.fs.Path(address)
-    return bool(path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path))
+    """Whether a file or folder has this address: Spark looks when it is asked to read it, before it reads."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.read.format("binaryFile").load(address)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
+    return True
 
 
 def _schemas() -> dict[str, pa.Schema]:
@@ -127,14 +138,14 @@ def _read_identities(path: Path, expected: pa.Schema, columns: Sequence[str]) ->
     except (pa.ArrowException, OSError) as error:
         reason = str(error).split("\n", 1)[0]
         folder = path.parent
-        first = "remove it, and " if folder.name == results.TRIALS else ""  # a run looks there for what is done
+        first = "remove it, and " if folder.name == results.TRIALS else ""  # a run looks there for finished trials
         mend = f"{first}a run with --out {folder.parent} does the trial again"
         raise InputError(f"{path} is no whole Parquet file: {mend} ({reason})") from error
 
 
 def _check_schema(path: Path, file: pq.ParquetFile, expected: pa.Schema) -> None:
     found = file.schema_arrow
-    if found.equals(expected):
+    if found.equals(expected) or found.equals(_without_system(expected)):
         return
     if "schema_version" in found.names:
         versions = set(file.read(columns=["schema_version"])["schema_version"].to_pylist())
@@ -148,6 +159,10 @@ def _check_schema(path: Path, file: pq.ParquetFile, expected: pa.Schema) -> None
             kinds = f"{found.field(at).type}, not {field.type}"
             raise InputError(f"{path}: column {field.name!r} holds {kinds}; {_THIS_READS}")
     raise InputError(f"{path} has columns that raw records do not have, or in another order; {_THIS_READS}")
+
+
+def _without_system(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name != _SYSTEM])
 
 
 _THIS_READS = f"this analysis reads raw records of schema version {results.SCHEMA_VERSION}"
@@ -183,16 +198,24 @@ def _listed(values: Iterable[object]) -> str:
 
 
 def load(spark: SparkSession, place: Place) -> Records:
-    """The records of a place that has been checked and found good."""
+    """The records of a place that has passed its check."""
     return Records(
-        trials=_read(spark, place, results.TRIALS, results.trial_schema()),
+        trials=_of_a_system(_read(spark, place, results.TRIALS, results.trial_schema())),
         requests=_read(spark, place, results.REQUESTS, results.request_schema()),
         latency=_read(spark, place, results.LATENCY, results.latency_schema()),
     )
 
 
-def scale(spark: SparkSession, place: Place) -> list[dict[str, Any]]:
-    """What `brokerlab scale --out DIR` wrote into this folder. Raises InputError where it is no such table."""
+def _of_a_system(trials: DataFrame) -> DataFrame:
+    """Trials that each name their system."""
+    from pyspark.sql import functions as fn
+
+    known = fn.col(_SYSTEM) if _SYSTEM in trials.columns else fn.lit(None)
+    return trials.withColumn(_SYSTEM, fn.coalesce(known, fn.lit(_SYSTEM_OF_BEFORE)))
+
+
+def scale(spark: SparkSession | None, place: Place) -> list[dict[str, Any]]:
+    """The rows that `brokerlab scale --out DIR` wrote here. Raises InputError where it is no such table."""
     path = place / SCALE if isinstance(place, Path) else f"{place}/{SCALE}"
     lines = (text(path, spark) or "").splitlines()
     try:
@@ -205,7 +228,7 @@ def scale(spark: SparkSession, place: Place) -> list[dict[str, Any]]:
 
 
 def text(path: Place, spark: SparkSession | None) -> str | None:
-    """What a small file holds, or None where there is none. An address needs Spark."""
+    """The text of a small file, or None where there is none. An address needs Spark."""
     if isinstance(path, Path):
         return path.read_text() if path.is_file() else None
     assert spark is not None, "only Spark reads addresses"

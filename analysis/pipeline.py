@@ -22,7 +22,7 @@ QUERIES_AT_ONCE: Final = 3
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """What Spark raises becomes an EngineError of one line."""
+    """Turn an error of Spark's into an EngineError of one line."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -39,13 +39,13 @@ def findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
 
 
 def every_rate(spark: SparkSession, place: load.Place) -> DataFrame:
-    """Every rate of a run that counts, in messages/s."""
+    """Every valid rate of a run, in messages/s."""
     records = load.load(spark, place)
     return rates.measured(rates.rates(records.trials, records.requests), "rps")
 
 
 def _findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
-    """Spark plans and compiles a query on one core, which for an ordinary run is most of it: so several at once."""
+    """Spark plans and compiles a query on one core, most of the time of an ordinary run: so several run at once."""
     with _side_by_side() as asked:
         say("reading the records")
         records = load.load(spark, place)
@@ -90,7 +90,7 @@ def _findings(spark: SparkSession, place: load.Place, say: Say) -> Findings:
 
 @contextmanager
 def _side_by_side() -> Iterator[Callable[[Callable[[], T]], Future[T]]]:
-    """Work that is handed over runs beside what follows. Where that fails, what has not begun is given up."""
+    """Lend a function that runs work beside the caller. When the block fails, work that has not begun is cancelled."""
     pool = ThreadPoolExecutor(QUERIES_AT_ONCE)
     try:
         yield pool.submit
@@ -99,14 +99,14 @@ def _side_by_side() -> Iterator[Callable[[Callable[[], T]], Future[T]]]:
 
 
 def _awaited(say: Say, step: str, *asked: Future[Any]) -> None:
-    """Raises what one of them raised."""
+    """Say the step and wait for its work; an error of one is raised here."""
     say(step)
     for one in asked:
         one.result()
 
 
 def _looked_at(by_trial: Iterable[Found]) -> str:
-    """The cell whose rate over time is shown: every slice of every trial would be without bound."""
+    """The one cell whose rate over time is shown: the slices of all trials would have no bound."""
     valid = {cell_of(row): str(row["cell"]) for row in by_trial if row["kind"] == "measured" and row["rps"] is not None}
     return valid.get(middle_cell(valid, "streaming") or (), "")
 

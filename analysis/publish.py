@@ -1,7 +1,7 @@
 """The results folder's finished part: `tables/`, `figures/` and `report.html`, replaced as a whole or not at all.
 
-Everything is made in a hidden work folder first and takes its place at the end, so an analysis that fails leaves what
-was there. One analysis at a time works on a folder.
+An analysis makes everything in a hidden work folder and moves it into place at the end, so one that fails leaves the
+former results. One analysis at a time works on a folder.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis import load, two_runs
-from analysis.charts.comparison import more_figures
-from analysis.charts.paper_figures import Drawn, paper_figures
-from analysis.charts.request_time import why_figures
-from analysis.charts.surfaces import wide_figures
+from analysis.charts import comparison, paper_figures, request_time, surfaces
+from analysis.charts.style import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
 from analysis.load import Place
 from analysis.report import formats, page, summary
-from analysis.report.tables import every_table, without_empty_axes
+from analysis.report.columns import without_empty_axes
+from analysis.report.tables import every_table
 from workloads import results
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def work_folder(folder: Path) -> Iterator[Path]:
     """
     work = folder / WORK
     with _locked(folder):
-        shutil.rmtree(work, ignore_errors=True)  # what an analysis left that was killed
+        shutil.rmtree(work, ignore_errors=True)  # left by an analysis that was killed
         try:
             work.mkdir()
         except OSError as error:
@@ -56,7 +55,7 @@ def work_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for one analysis; the system lets go of it when the process ends, however it ends."""
+    """Lock the folder for one analysis; the kernel unlocks it when the process ends, even by kill -9."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
@@ -87,7 +86,7 @@ def made(folder: Path) -> Path:
 
 
 def manifest(place: Place, spark: SparkSession | None = None) -> dict[str, Any] | None:
-    """What the run says of itself, or None; shown as it is. Raises InputError where it is no run's."""
+    """The run's own description, or None; shown as it is. Raises InputError where it is not a run's."""
     path = place / results.MANIFEST if isinstance(place, Path) else f"{place}/{results.MANIFEST}"
     text = load.text(path, spark)
     if text is None:
@@ -102,14 +101,14 @@ def manifest(place: Place, spark: SparkSession | None = None) -> dict[str, Any] 
 
 
 def draw(found: Findings) -> list[Drawn]:
-    """Every figure that these records have data for, the paper's first."""
-    return [figure for figures in (paper_figures, why_figures, more_figures, wide_figures) for figure in figures(found)]
+    """Every figure for which these records have data, the paper's first."""
+    return [one for subject in (paper_figures, request_time, comparison, surfaces) for one in subject.figures(found)]
 
 
 def publish(
     folder: Path, work: Path, found: Findings, figures: Sequence[Drawn], about: dict[str, Any] | None
 ) -> summary.Summary:
-    """Write every table, figure and the report, and put them in place of the old ones."""
+    """Write every table, figure and the report, and replace the old ones."""
     fresh = work / "fresh"
     tables = every_table(found)
     answer = summary.summarise(found)
@@ -123,7 +122,7 @@ def publish(
 
 
 def publish_comparison(folder: Path, compared: two_runs.Compared) -> str:
-    """Write the tables of two runs compared; return what a terminal shows."""
+    """Write the tables of the comparison of two runs; return the text for a terminal."""
     tables = [table for table in (two_runs.rates(compared), two_runs.ratios(compared)) if table.rows]
     tables = [without_empty_axes(table) for table in tables]
     said = two_runs.sentences(compared)

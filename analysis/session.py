@@ -1,13 +1,13 @@
 """Spark, as an analysis uses it: started once, quiet, bounded in memory, and gone when this process is gone.
 
-The JVM reads its standard input from a pipe that only this process holds; when the process ends, however it ends, the
-pipe closes and the JVM exits. Whatever Java and Spark print goes to a log in the work folder; where Spark fails, the
-log is kept and the error says where.
+The JVM reads its standard input from a pipe that only this process holds; when the process ends, even by kill -9, the
+pipe closes and the JVM exits. All output of Java and Spark goes to a log in the work folder; where Spark fails, the log
+is kept and the error names its place.
 
 A local master lives on the loopback interface alone: neither this machine's name nor `localhost` need resolve.
 
-A quarter of what a short analysis costs is the reading of classes, always the same. `make setup` has them laid by in an
-archive of Java's, which later sessions load at once. One that does not fit this Java or these jars is ignored by Java.
+A short analysis spends a quarter of its time reading the same classes. `make setup` has Java archive them, and later
+sessions load the archive. Java ignores an archive that does not fit this Java or these jars.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ LOCAL_MASTER = "local[*]"
 MEMORY_MB = 1024
 _LOG4J = Path(__file__).parent / "assets" / "log4j2.properties"
 _EXIT_WAIT_S = 10
-_LAYING_BY_WAIT_S = 300
-# The whole analysis of an ordinary run lasts seconds: the quick compiler and the collector without threads start
-# fastest (2.5 s instead of 4.5 s to a session on two cores). Above this much input the optimising compiler pays.
+_ARCHIVING_WAIT_S = 300
+# An ordinary run's analysis lasts seconds: the quick compiler and the collector without threads start fastest (2.5 s
+# instead of 4.5 s to a session on two cores). Above this much input the optimising compiler pays.
 _QUICK_JVM_INPUT_BYTES_MAX = 256 << 20
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _CLASSES = Path(sys.prefix) / "share" / "brokerlab" / "spark.jsa"
 _UNFINISHED = _CLASSES.with_suffix(".new")
-# Spark asks what this machine calls itself before it reads its configuration; only these keep it from that.
+# Spark looks up this machine's name before it reads its configuration; only these prevent it.
 _ON_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "127.0.0.1"}
 
 
@@ -54,10 +54,10 @@ def spark_session(
     master: str = LOCAL_MASTER,
     input_bytes: int = 0,
     memory_mb: int = MEMORY_MB,
-    lays_by: bool = False,
+    archives: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session whose temporary files live in `work`; a process can have one. Leaving the block ends the JVM, and with
-    `lays_by` its classes are laid by for every later session.
+    """A session whose temporary files live in `work`; a process can have one. Leaving the block ends the JVM, which
+    with `archives` writes the archive of classes for every later session.
 
     Raises InputError without Java, EngineError when Spark does not start. With any EngineError, the block's own too,
     Spark's log is at `kept_log`, and the message says so.
@@ -65,16 +65,16 @@ def spark_session(
     _require_java()
     kept_log.unlink(missing_ok=True)  # of an earlier failure
     log = work / "spark.log"
-    conf = _configuration(work, master, input_bytes, memory_mb, _archive_options(lays_by=lays_by))
-    exit_wait_s = _LAYING_BY_WAIT_S if lays_by else _EXIT_WAIT_S
+    conf = _configuration(work, master, input_bytes, memory_mb, _archive_options(archives=archives))
+    exit_wait_s = _ARCHIVING_WAIT_S if archives else _EXIT_WAIT_S
     try:
         with _sockets_in(work, conf, master), _started(conf, master, log, exit_wait_s) as session:
             yield session
     except EngineError as error:
         shutil.move(log, kept_log)
         raise EngineError(f"{error}; Spark's log is {kept_log}") from error
-    if lays_by:
-        _laid_by()
+    if archives:
+        _publish_archive()
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def _started(conf: SparkConf, master: str, log: Path, exit_wait_s: float) -> Ite
 
 @contextmanager
 def _sockets_in(work: Path, conf: SparkConf, master: str) -> Iterator[None]:
-    """Let Python and a JVM on this machine meet at sockets that are files: for the others PySpark looks `localhost` up.
+    """Connect Python and a JVM on this machine by Unix sockets: for the others PySpark looks `localhost` up.
 
     A socket's path may have 107 bytes, which the work folder's may exceed; this process's descriptor of it does not.
     """
@@ -115,7 +115,7 @@ def _sockets_in(work: Path, conf: SparkConf, master: str) -> Iterator[None]:
 
 @contextmanager
 def _environment(added: Mapping[str, str]) -> Iterator[None]:
-    """PySpark hands this process's environment to the JVM, whatever else it is told."""
+    """Set variables for a while: PySpark always hands this process's environment to the JVM."""
     before = {name: os.environ.get(name) for name in added}
     os.environ.update(added)
     try:
@@ -132,27 +132,27 @@ def _is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def _archive_options(*, lays_by: bool) -> list[str]:
-    if lays_by:
+def _archive_options(*, archives: bool) -> list[str]:
+    if archives:
         _UNFINISHED.parent.mkdir(parents=True, exist_ok=True)
         _UNFINISHED.unlink(missing_ok=True)
         return [f"-XX:ArchiveClassesAtExit={_UNFINISHED}"]
-    # Java says of an archive that it ignores it, and why; in `spark.log` that would be the first complaint.
+    # Java logs that it ignores an archive, and why; in `spark.log` that would be the first complaint.
     return [f"-XX:SharedArchiveFile={_CLASSES}", "-Xlog:disable"] if _CLASSES.exists() else []
 
 
-def _laid_by() -> None:
+def _publish_archive() -> None:
     if not _UNFINISHED.exists():
-        raise EngineError("this Java lays no classes by; analyses work without, and start later")
+        raise EngineError("this Java archives no classes; analyses work without, and start later")
     _UNFINISHED.replace(_CLASSES)
 
 
 @contextmanager
 def _interruptible(jvm: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ctrl-C ends the JVM, and is a KeyboardInterrupt whatever else comes of that.
+    """Ctrl-C ends the JVM and becomes a KeyboardInterrupt, whichever error the end of the JVM raises.
 
-    PySpark's own handler asks the JVM to cancel its jobs, and where the exception that follows is raised in a callback
-    of py4j's, it is lost: all that is left is an error of the job.
+    PySpark's own handler asks the JVM to cancel its jobs; a KeyboardInterrupt in a callback of py4j's is then lost, and
+    an error of the job takes its place.
     """
     interrupted = False
 
@@ -201,7 +201,7 @@ def _configuration(work: Path, master: str, input_bytes: int, memory_mb: int, ar
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        # What is shuffled are sums by trial or by histogram bucket: few rows, whatever the number of requests.
+        # Shuffles move sums by trial or by histogram bucket: few rows for any number of requests.
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",
         # A run leaves hundreds of small files: read many in one task.
@@ -218,7 +218,7 @@ def _session(conf: SparkConf, gateway: Any, master: str, log: Path) -> SparkSess
     from pyspark.sql import SparkSession
 
     try:
-        # A master that nobody answers for ends the context behind its back; the session is who notices.
+        # A master that does not answer ends the context without an error; the session raises one.
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Py4JError as error:
         raise EngineError(f"Spark did not start on {master}: {cause(log.read_text(errors='replace'))}") from error

@@ -1,6 +1,6 @@
-"""Two runs side by side: what differs in where they were made, and how their rates and ratios compare.
+"""Two runs side by side: how their machines, versions and specs differ, and how their rates and ratios compare.
 
-Pure arrangement of what `statistics` found; `first` and `second` are the runs in the order in which they were named.
+It only arranges what `statistics` found; `first` and `second` are the runs in the order of the command line.
 """
 
 from __future__ import annotations
@@ -11,17 +11,13 @@ from typing import Any
 
 from analysis.findings import Found, in_order
 from analysis.measures.statistics import FASTER, SLOWER
+from analysis.report.columns import AGAINST, ARCHITECTURE, BATCH, MODE, RATIO, ROLE, SIZE
 from analysis.report.formats import Column, Table, significant
 
 Manifest = Mapping[str, Any]
-PAPER = "paper"  # what the paper is called beside a run
-_CELL = (
-    Column("message_size", "Bytes", "count"),
-    Column("batch_size", "Batch", "count"),
-    Column("mode", "Mode"),
-    Column("role", "Role"),
-)
-# Of a manifest, what makes up the spec; which of its parts differ is said where its hash does.
+PAPER = "paper"  # the paper's name beside a run
+_CELL = (SIZE, BATCH, MODE, ROLE)
+# The parts of a manifest that make up the spec: where its hash differs, a warning names those that do.
 _SPEC = ("profile", "architectures", "cells", "length", "blocks", "seed")
 # The load at the start is the hour's, not the machine's.
 _NOT_THE_MACHINE = frozenset({"load_at_start"})
@@ -29,7 +25,7 @@ _NOT_THE_MACHINE = frozenset({"load_at_start"})
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What was found of two runs, in the order in which it is to be read."""
+    """The comparison of two runs, in the order in which it is read."""
 
     names: tuple[str, str]
     warnings: tuple[str, ...]
@@ -40,7 +36,7 @@ class Compared:
 def compared(
     names: tuple[str, str], warnings: tuple[str, ...], rates: Iterable[Found], ratios: Iterable[Found]
 ) -> Compared:
-    """Put what was found in order: by architecture, then by cell."""
+    """Sort the rows by architecture, then by cell."""
 
     def by_rank(row: Found) -> tuple[int, int, str]:
         return (row.get("against_rank", 0), row["architecture_rank"], row["architecture"])
@@ -52,7 +48,7 @@ def compared(
 
 
 def warnings(names: tuple[str, str], manifests: tuple[Manifest | None, Manifest | None]) -> tuple[str, ...]:
-    """Why a difference of two runs may not be one of what they measured."""
+    """Other reasons for which two runs may differ than what they measured."""
     unknown = [name for name, manifest in zip(names, manifests, strict=True) if manifest is None]
     first, second = manifests
     if first is None or second is None:
@@ -77,7 +73,7 @@ def _differences(first: Manifest, second: Manifest) -> Iterable[str]:
 
 
 def rates(compared: Compared) -> Table:
-    """Rate by rate."""
+    """The rates of one run beside those of the other."""
     first, second = compared.names
     return Table(
         name="rates",
@@ -85,14 +81,14 @@ def rates(compared: Compared) -> Table:
         note=f"Messages/s, geometric means of the valid tries; ratio {second} / {first} with its 95 % interval "
         "(Welch's t on logarithms; nothing pairs a try of one run with one of another).",
         columns=(
-            Column("architecture", "Architecture"),
+            ARCHITECTURE,
             Column("others", "Published in" if first == PAPER else "Other axes"),
             *_CELL,
             Column("first", first, "number"),
             Column("second", second, "number"),
             Column("n_first", "Tries", "count"),
             Column("n_second", "Tries", "count"),
-            *_RESULT,
+            *RATIO,
             Column("verdict", f"{second} is"),
         ),
         rows=compared.rates,
@@ -100,11 +96,8 @@ def rates(compared: Compared) -> Table:
     )
 
 
-_RESULT = (Column("ratio", "Ratio", "number"), Column("low", "from", "number"), Column("high", "to", "number"))
-
-
 def ratios(compared: Compared) -> Table:
-    """Verdict by verdict."""
+    """The verdicts of one run beside those of the other."""
     first, second = compared.names
     return Table(
         name="ratios",
@@ -112,15 +105,15 @@ def ratios(compared: Compared) -> Table:
         note="Each run's own ratio (geometric means, tries paired by number) and verdict, and the ratio in "
         f"{second} over the ratio in {first}, with its 95 % interval (Welch's t on logarithms).",
         columns=(
-            Column("architecture", "Architecture"),
-            Column("against", "Against"),
+            ARCHITECTURE,
+            AGAINST,
             Column("others", "Published in" if first == PAPER else "Other axes"),
             *_CELL,
             Column("first", first, "number"),
             Column("verdict_first", f"in {first}"),
             Column("second", second, "number"),
             Column("verdict_second", f"in {second}"),
-            *_RESULT,
+            *RATIO,
         ),
         rows=compared.ratios,
         sections=("architecture", "against"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ def trial_row(made: MadeTrial) -> dict[str, Any]:
         "mode": made.mode,
         "message_size": made.message_size,
         "batch_size": made.batch_size,
+        "system": "brokerlab",
         "driver": "kafka",
         "brokers": 3,
         "partitions": 3,
@@ -278,6 +279,50 @@ def whole_run(rows: int = 2_000, tries: int = 3, seed: int = 2017) -> list[MadeT
                         )
                     )
     return made
+
+
+def small_run() -> list[MadeTrial]:
+    """Two sizes and two batch sizes, two modes, three tries of three architectures; one trial of them is invalid."""
+    speed = {"zookeeper": 100_000.0, "dsbs": 200_000.0, "static": 250_000.0}
+    made = calibrations(3)
+    for number in (1, 2, 3):
+        for name, rps in speed.items():
+            for size, batch in ((8, 20), (32, 20), (32, 1)):
+                for mode in ("split", "streaming"):
+                    broken = (name, number, size, batch, mode) == ("dsbs", 2, 8, 20, "split")
+                    made.append(
+                        MadeTrial(
+                            name,
+                            production_s=30_000 / rps * (1 + number / 100),
+                            consumption_s=30_000 / rps * (1 - number / 100),
+                            message_size=size,
+                            batch_size=batch,
+                            mode=mode,
+                            try_=number,
+                            columns={"verdict": "invalid", "reason": "stored 29999 of 30000"} if broken else {},
+                        )
+                    )
+    return made
+
+
+def foreign_run() -> list[MadeTrial]:
+    """Brokerlab's static and dsbs beside a system that counts nothing but messages and its clients' processor time."""
+    silent: dict[str, Any] = dict.fromkeys(("stored", "coordination", "broker_requests", "fsync"))
+    made = calibrations(2)
+    for number in (1, 2):
+        for name, seconds in (("static", 0.5), ("dsbs", 0.6), ("kafka-kraft", 0.4)):
+            for mode in ("split", "streaming"):
+                trial = MadeTrial(name, seconds * (1 + number / 100), seconds, 32, 20, mode, try_=number)
+                made.append(replace(trial, columns=silent | _of_kafka(trial)) if name == "kafka-kraft" else trial)
+    return made
+
+
+def _of_kafka(made: MadeTrial) -> dict[str, Any]:
+    """The processes of another system: its brokers are somewhere else, so that nothing of them is known."""
+    unknown = ("cpu_user_s", "cpu_system_s", "rss_max_bytes", "written_bytes", "received_bytes", "sent_bytes")
+    empty: dict[str, Any] = dict.fromkeys((*unknown, "gc_pause_s", "coordination_cpu_s"))
+    resources = [row | (empty if row["role"] == "broker" else {}) for row in _resources(made)]
+    return {"system": "kafka", "resources": resources}
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Analyse a small made-up run, and have the classes that Spark read for it laid by: `make setup` does.
+"""Analyse a small made-up run, and archive the classes that Spark read for it: `make setup` does.
 
 Nothing is done, or said, with a Java that cannot.
 """
@@ -19,7 +19,7 @@ def main() -> int:
         return 0
     with TemporaryDirectory() as folder:
         write(Path(folder), whole_run(rows=50, tries=2))
-        return start_analysis("analysis", folder, "--lay-classes-by")
+        return start_analysis("analysis", folder, "--archive-classes")
 
 
 if __name__ == "__main__":

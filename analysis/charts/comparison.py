@@ -8,11 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
-from analysis.charts.paper_figures import Drawn
-from analysis.charts.style import canvas, legend_above, looks, number, rendered, value_axis
-from analysis.findings import ROLES, WINDOWS, Cell, Findings, Found, cell_of, middle_cell, size_text
+from analysis.charts.style import Drawn, canvas, drawn, legend_above, looks, number, value_axis
+from analysis.findings import ROLES, WINDOWS, Cell, Findings, Found, cell_of, middle_cell, size_text, window_text
 from analysis.measures.latency import QUANTILES, SLICE_MS
-from analysis.report.tables import taxes
+from analysis.report.rate_tables import taxes
 
 _TAX_SHOWN_MIN = -1.0
 _SLICES_MIN = 5  # a line over fewer tells nothing
@@ -24,8 +23,8 @@ _PROCESSES = {
 }
 
 
-def more_figures(found: Findings) -> Iterable[Drawn]:
-    """Those that these records have data for."""
+def figures(found: Findings) -> Iterable[Drawn]:
+    """The figures for which these records have data."""
     for draw in (_ratios, _taxes, _latency, _over_time, _processor):
         drawn = draw(found)
         if drawn is not None:
@@ -47,7 +46,7 @@ def _ratios(found: Findings) -> Drawn | None:
     for axes in figure.axes:
         _log_x(axes, rows)
     caption = f"Ratio to {base} by cell, with its 95 % interval; right of 1 is faster."
-    return Drawn("ratio_by_cell", caption, *rendered(figure))
+    return drawn("ratio_by_cell", caption, figure)
 
 
 def _log_x(axes: Axes, rows: Sequence[Found]) -> None:
@@ -67,8 +66,8 @@ def _taxes(found: Findings) -> Drawn | None:
     for axes in figure.axes:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.set_xlim(left=max(axes.get_xlim()[0], _TAX_SHOWN_MIN))
-    caption = "Coordination tax by cell: the share of the rate of static that is lost; intervals may leave the frame."
-    return Drawn("coordination_tax", caption, *rendered(figure), wide=True)
+    caption = "Coordination tax by cell: the lost share of the rate of static; intervals may leave the frame."
+    return drawn("coordination_tax", caption, figure, wide=True)
 
 
 def _intervals(found: Findings, rows: Sequence[Found], value: str, label: str, nothing: float) -> Figure:
@@ -129,7 +128,7 @@ def _latency(found: Findings) -> Drawn | None:
     panels[0].set_ylabel("latency, µs")
     legend_above(figure)
     caption = f"Latency quantiles, {cell_text(cell)}, all valid tries together."
-    return Drawn("latency", caption, *rendered(figure), wide=True)
+    return drawn("latency", caption, figure, wide=True)
 
 
 def _over_time(found: Findings) -> Drawn | None:
@@ -152,7 +151,7 @@ def _over_time(found: Findings) -> Drawn | None:
     panels[0].set_ylabel("messages/s")
     legend_above(figure)
     caption = f"Rate over time in slices of {SLICE_MS} ms or more, {cell_text(cell)}; one line a try."
-    return Drawn("rate_over_time", caption, *rendered(figure), wide=True)
+    return drawn("rate_over_time", caption, figure, wide=True)
 
 
 def _lines_over_time(rows: Iterable[Found]) -> Iterable[tuple[str, tuple[list[float], list[float]]]]:
@@ -175,23 +174,22 @@ def _processor(found: Findings) -> Drawn | None:
     figure, panels = canvas(8.6, 1.5 + 0.42 * len(names), columns=len(windows), sharey=True)
     for axes, window in zip(panels, windows, strict=True):
         _stacks(axes, [row for row in rows if row["window"] == window], names)
-        axes.set_title("streaming" if window == "both" else window)
+        axes.set_title(window_text(window))
         axes.set_xlabel("processor time, µs a message")
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()
     legend_above(figure)
     others, batch, size, _ = cell
     where = ", ".join([size_text(size), f"batch {batch}", *([others] if others else [])])
-    return Drawn(
-        "processor_time", f"Processor time a message by kind of process, {where}.", *rendered(figure), wide=True
-    )
+    return drawn("processor_time", f"Processor time a message by kind of process, {where}.", figure, wide=True)
 
 
 def _stacks(axes: Axes, rows: Sequence[Found], names: Sequence[str]) -> None:
     """A bar for each architecture, a piece of it for each kind of process."""
     starts = dict.fromkeys(names, 0.0)
     for process, (colour, hatch) in _PROCESSES.items():
-        own = {row["architecture"]: row["cpu_us_per_message"] for row in rows if row["process"] == process}
+        used = {row["architecture"]: row["cpu_us_per_message"] for row in rows if row["process"] == process}
+        own = {name: value for name, value in used.items() if value is not None}
         axes.barh(
             [names.index(name) for name in own],
             list(own.values()),

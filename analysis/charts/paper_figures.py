@@ -1,7 +1,7 @@
 """Figures 1 to 12, in the paper's numbering: rates by message size and by batch size, with the published values.
 
-Every architecture is a line with 95 % intervals; the paper's averages are hollow marks. A figure without data is not
-drawn.
+Every architecture is a line with 95 % intervals; the paper's averages are hollow marks. A figure without data is left
+out.
 """
 
 from __future__ import annotations
@@ -15,35 +15,24 @@ from matplotlib.figure import Figure
 
 from analysis.charts.style import (
     PUBLISHED,
+    Drawn,
     Look,
     beside,
     canvas,
+    drawn,
     legend_above,
     looks,
-    rendered,
     stepped_axis,
     value_axis,
 )
-from analysis.findings import PAPER_PAIR, Findings, Found, size_text
+from analysis.findings import PAPER_PAIR, UNITS, Findings, Found, size_text
 
-_UNITS = {"rps": "messages/s", "kbps": "KB/s"}
 _TABLE_OF_AXIS = {"message_size": "size_sweep", "batch_size": "batch_sweep"}
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure's file name without its ending, its caption, and its bytes; a wide one wants a line to itself."""
-
-    name: str
-    caption: str
-    png: bytes
-    svg: bytes
-    wide: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Plan:
-    """What one of the paper's figures shows."""
+    """The content of one of the paper's figures."""
 
     number: int
     role: str
@@ -68,8 +57,8 @@ _PLANS = tuple(
 )
 
 
-def paper_figures(found: Findings) -> Iterable[Drawn]:
-    """The paper's figures that these records have data for."""
+def figures(found: Findings) -> Iterable[Drawn]:
+    """The paper's figures for which these records have data."""
     for plan in _PLANS:
         setting = _setting(found.cells, plan)
         if setting is not None:
@@ -77,9 +66,9 @@ def paper_figures(found: Findings) -> Iterable[Drawn]:
 
 
 def _setting(cells: Sequence[Found], plan: _Plan) -> tuple[Any, str] | None:
-    """Which cells to draw: (the other axis's value, other axes), the setting in which the axis has most values.
+    """The cells to draw: (the other axis's value, other axes), the setting in which the axis has most values.
 
-    Of equals the paper's own setting wins, then the smallest. One value alone is no figure.
+    Among equals the paper's own setting wins, then the smallest. One value alone is no figure.
     """
     other = _other(plan.axis)
     along: dict[tuple[Any, str], set[int]] = {}
@@ -119,7 +108,7 @@ def _paper_figure(found: Findings, plan: _Plan, setting: tuple[Any, str]) -> Dra
         _hollow(axes, own, plan.axis, name, look)
     axes.set_title(f"{plan.role.capitalize()}, {_fixed(plan, setting)}")
     _finish(figure, axes, plan, [*measured, *published])
-    return Drawn(f"figure_{plan.number:02}", _caption(plan, setting, bool(published)), *rendered(figure))
+    return drawn(f"figure_{plan.number:02}", _caption(plan, setting, bool(published)), figure)
 
 
 def _line(axes: Axes, rows: Sequence[Found], axis: str, name: str, look: Look, place: tuple[int, int]) -> None:
@@ -163,13 +152,13 @@ def _finish(figure: Figure, axes: Axes, plan: _Plan, rows: Sequence[Found]) -> N
     sizes = plan.axis == "message_size"
     stepped_axis(axes, steps, [size_text(step) if sizes else str(step) for step in steps])
     axes.set_xlabel("message size" if sizes else "messages per request (batch size)")
-    axes.set_ylabel(f"{plan.role}, {_UNITS[plan.metric]}")
+    axes.set_ylabel(f"{plan.role}, {UNITS[plan.metric]}")
     value_axis(axes, [row["mean"] if "mean" in row else row["value"] for row in rows])
     legend_above(figure, columns=3)
 
 
 def _fixed(plan: _Plan, setting: tuple[Any, str]) -> str:
-    """What a figure holds fixed: streaming, batch size 20."""
+    """The fixed axes of a figure: streaming, batch size 20."""
     held, others = setting
     fixed = f"batch size {held}" if plan.axis == "message_size" else f"{size_text(held)} messages"
     return ", ".join([plan.mode, fixed, *([others] if others else [])])
@@ -179,6 +168,6 @@ def _caption(plan: _Plan, setting: tuple[Any, str], published: bool) -> str:
     axis = "message" if plan.axis == "message_size" else "batch"
     paper = " Hollow: the paper's published averages." if published else ""
     return (
-        f"Figure {plan.number}. {plan.role.capitalize()}, {_UNITS[plan.metric]}, by {axis} size "
+        f"Figure {plan.number}. {plan.role.capitalize()}, {UNITS[plan.metric]}, by {axis} size "
         f"({_fixed(plan, setting)}). Mean and 95 % interval; one that leaves the frame reaches further.{paper}"
     )

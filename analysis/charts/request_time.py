@@ -1,4 +1,4 @@
-"""Why, in pictures: a request's time in its two parts, and what the ratio would be at other prices of coordination."""
+"""Figures of a request's time: its two parts, and the ratio at other prices of coordination."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from analysis.charts.paper_figures import Drawn
-from analysis.charts.style import canvas, legend_above, looks, number, rendered
-from analysis.findings import WINDOWS, Findings, Found, size_text
+from analysis.charts.style import Drawn, canvas, drawn, legend_above, looks, number
+from analysis.findings import WINDOWS, Findings, Found, size_text, window_text
 from analysis.measures import request_time
 
 _PARTS = (("data_us", "data path", "#999999", ""), ("coordination_us", "coordination", "#D55E00", "////"))
 _BAR = 0.8
 
 
-def why_figures(found: Findings) -> Iterable[Drawn]:
-    """Those that these records have data for."""
+def figures(found: Findings) -> Iterable[Drawn]:
+    """The figures for which these records have data."""
     rows = _of_middle_size(request_time.splits(found))
     if len(found.architectures) < 2 or not rows:
         return
@@ -29,7 +28,7 @@ def why_figures(found: Findings) -> Iterable[Drawn]:
 
 
 def _of_middle_size(rows: Sequence[Found]) -> list[Found]:
-    """One message size and no other axes: of the sizes with most batch sizes the middle one."""
+    """One message size and no other axes: the middle one of those with most batch sizes."""
     plain = [row for row in rows if not row["others"]] or list(rows)
     batches: dict[int, set[int]] = {}
     for row in plain:
@@ -48,14 +47,14 @@ def _times(found: Findings, rows: Sequence[Found]) -> Drawn:
         own = {(row["batch_size"], row["architecture"]): row for row in rows if row["window"] == window}
         _bars(axes, [own.get((batch, name)) for batch, _, name in bars])
         _bands(axes, [batch for batch, _, _ in bars])
-        axes.set_title(_title(window))
+        axes.set_title(window_text(window))
         axes.set_xlabel("time of a request, µs")
     panels[0].set_yticks(range(len(bars)), [f"batch {batch}, {name}" for batch, _, name in bars])
     panels[0].invert_yaxis()
     legend_above(figure)
     size = size_text(rows[0]["message_size"])
     caption = f"A request's time, {size}: data path and coordination. Numbers: coordination's share."
-    return Drawn("request_time", caption, *rendered(figure), wide=True)
+    return drawn("request_time", caption, figure, wide=True)
 
 
 def _bands(axes: Axes, batches: Sequence[int]) -> None:
@@ -65,10 +64,6 @@ def _bands(axes: Axes, batches: Sequence[int]) -> None:
         first = batches.index(batch)
         axes.axhspan(first - 0.5, first + batches.count(batch) - 0.5, color="#f3f3f3", zorder=0)
     axes.set_ylim(-0.5, len(batches) - 0.5)
-
-
-def _title(window: str) -> str:
-    return "streaming" if window == "both" else window
 
 
 def _bars(axes: Axes, rows: Sequence[Found | None]) -> None:
@@ -110,15 +105,15 @@ def _prices(rows: Sequence[Found], pair: tuple[str, str]) -> Iterable[Drawn]:
                 linestyle=look.line,
                 label=f"batch {batch}",
             )
-        axes.set_title(_title(window))
+        axes.set_title(window_text(window))
         _price_axes(axes)
     panels[0].set_ylabel(f"rate of {pair[0]} / rate of {pair[1]}")
     legend_above(figure)
     caption = (
-        f"What the ratio of {pair[0]} to {pair[1]} would be, were a coordination request to cost so many times what "
-        f"it did ({size_text(rows[0]['message_size'])}; dotted: as measured). Model: data path + k x coordination."
+        f"The ratio of {pair[0]} to {pair[1]}, if a coordination request cost so many times what it did "
+        f"({size_text(rows[0]['message_size'])}; dotted: as measured). Model: data path + k x coordination."
     )
-    yield Drawn("what_if", caption, *rendered(figure), wide=True)
+    yield drawn("what_if", caption, figure, wide=True)
 
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> list[float]:

@@ -1,4 +1,4 @@
-"""How every figure looks, and how it becomes bytes: the same data gives the same file, on any day.
+"""The look of every figure, and its bytes: the same data gives the same file, on any day.
 
 One colour, mark and line for an architecture everywhere. The colours are Okabe and Ito's, which colour-blind readers
 can tell apart; marks and lines differ too, so that a figure printed in grey can be read.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -46,11 +47,22 @@ mpl.rcParams.update({
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What an architecture looks like."""
+    """The look of one architecture."""
 
     colour: str
     mark: str
     line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure's file name without its ending, its caption, and its bytes; a wide one wants a line to itself."""
+
+    name: str
+    caption: str
+    png: bytes
+    svg: bytes
+    wide: bool = False
 
 
 _KNOWN = {
@@ -58,19 +70,20 @@ _KNOWN = {
     "zookeeper-watch": Look("#E69F00", "^", "--"),
     "dsbs": Look("#0072B2", "s", "-"),
     "static": Look("#444444", "D", ":"),
+    "kafka-zookeeper": Look("#CC79A7", "P", "--"),
+    "kafka-kraft": Look("#009E73", "v", "-."),
 }
-_SPARE = (
-    Look("#009E73", "v", "-."),
-    Look("#CC79A7", "P", "--"),
-    Look("#56B4E9", "X", "-."),
-    Look("#7A5C00", "<", ":"),
-)
+# Taken in turn; no two lengths have a common factor, so sixty looks differ.
+_SPARE_COLOURS = ("#56B4E9", "#7A5C00", "#882255", "#999933")
+_SPARE_MARKS = ("X", "<", ">", "p", "h")
+_SPARE_LINES = ("-.", ":", "--")
 
 
 def looks(architectures: Sequence[str]) -> dict[str, Look]:
     """A look for each; architectures that are not known take the spare ones, in their order."""
     spare = (name for name in architectures if name not in _KNOWN)
-    given = {name: _SPARE[place % len(_SPARE)] for place, name in enumerate(spare)}
+    parts = zip(*map(cycle, (_SPARE_COLOURS, _SPARE_MARKS, _SPARE_LINES)), strict=True)
+    given = {name: Look(*look) for name, look in zip(spare, parts, strict=False)}
     return {name: _KNOWN.get(name) or given[name] for name in architectures}
 
 
@@ -84,11 +97,15 @@ def canvas(
     return figure, [one for line in axes for one in line]
 
 
+def drawn(name: str, caption: str, figure: Figure, *, wide: bool = False) -> Drawn:
+    return Drawn(name, caption, *rendered(figure), wide=wide)
+
+
 def rendered(figure: Figure) -> tuple[bytes, bytes]:
     """The figure as PNG and as SVG, without dates or versions in them."""
     png, svg = io.BytesIO(), io.BytesIO()
-    # By the canvases themselves: `savefig` draws everything once more before each, to find out how it is arranged.
-    # That is the same for both, and done once, with the first.
+    # By the canvases themselves: `savefig` would draw everything once more before each, to arrange it. The arrangement
+    # is the same for both and happens once, with the first.
     figure.set_dpi(_PNG_DPI)
     FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
     figure.set_layout_engine("none")

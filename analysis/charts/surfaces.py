@@ -1,4 +1,4 @@
-"""Figures over more than one axis: the ratio by message and batch size, and a change's cost as clusters grow."""
+"""Figures over several axes: the ratio by message and batch size, and the cost of a change as clusters grow."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.charts.paper_figures import Drawn
-from analysis.charts.style import canvas, legend_above, looks, number, rendered
+from analysis.charts.style import Drawn, canvas, drawn, legend_above, looks, number
 from analysis.findings import ROLES, Findings, Found, size_text
 from analysis.measures import request_time
 from analysis.report.formats import significant
@@ -24,8 +23,8 @@ _DARK_BELOW = 0.5
 _SCALE_AXES = ("brokers", "topics", "groups")
 
 
-def wide_figures(found: Findings) -> Iterable[Drawn]:
-    """Those that these records have data for."""
+def figures(found: Findings) -> Iterable[Drawn]:
+    """The figures for which these records have data."""
     pair = request_time.pair_of(found)
     if pair is not None:
         yield from _heat_map(found, pair)
@@ -62,7 +61,7 @@ def _heat_map(found: Findings, pair: tuple[str, str]) -> Iterable[Drawn]:
         f"Ratio of {pair[0]} to {pair[1]} by message size and batch size; hatched: not measured; in brackets: not "
         "distinguishable from 1."
     )
-    yield Drawn("heatmap_size_batch", caption, *rendered(figure), wide=True)
+    yield drawn("heatmap_size_batch", caption, figure, wide=True)
 
 
 def _squares(
@@ -119,7 +118,7 @@ def _scale(found: Findings) -> Iterable[Drawn]:
     legend_above(figure)
     held = ", ".join(f"{value} {name}" for name, value in fixed.items())
     caption = f"Coordination messages that one change takes, by number of {axis} ({held}), from scale.csv."
-    yield Drawn("cost_against_scale", caption, *rendered(figure), wide=True)
+    yield drawn("cost_against_scale", caption, figure, wide=True)
 
 
 def _point(row: Found, axis: str) -> tuple[Any, Any]:

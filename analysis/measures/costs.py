@@ -1,4 +1,4 @@
-"""What an architecture costs: coordination operations, processor time, memory, and the requests that really happened.
+"""The costs of an architecture: coordination operations, processor time, memory, and the requests that really happened.
 
 Costs are counted by the brokers and the runner per trial, window and process. Seconds are summed as whole
 microseconds, so that the sums do not depend on the order in which rows arrive.
@@ -15,8 +15,9 @@ from analysis.measures.rates import ARCHITECTURE, CELL, MEASURED, valid
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# What every architecture of a run should share, cell by cell; the report proves it or says where it fails.
+# Every architecture of a run should share these, cell by cell; the report shows whether they do.
 HELD_EQUAL = (
+    "system",
     "driver",
     "brokers",
     "partitions",
@@ -37,7 +38,7 @@ _KEYS = (*_GROUP, "window")
 
 
 def _windows(rated: DataFrame) -> DataFrame:
-    """Per valid trial and window, its messages; what streaming both produced and consumed counts once."""
+    """Per valid trial and window, its messages; a message that streaming produces and consumes counts once."""
     produced = fn.array(fn.lit("production"), fn.lit("both"))
     names = fn.when(fn.col("role") == "production", produced).otherwise(fn.array(fn.lit("consumption")))
     return valid(rated).select("trial_id", *_GROUP, "messages_done", fn.explode(names).alias("window"))
@@ -61,7 +62,7 @@ def _microseconds(seconds: Column) -> Column:
 def coordination(trials: DataFrame, rated: DataFrame) -> DataFrame:
     """Per cell, architecture, window and operation, for 1,000 messages: operations, bytes, and milliseconds waited.
 
-    A try in which an operation never happened has no entry; its messages count all the same.
+    A try without the operation has no entry; its messages count all the same.
     """
     summed = (
         _entries(trials, rated, "coordination")
@@ -74,7 +75,7 @@ def coordination(trials: DataFrame, rated: DataFrame) -> DataFrame:
     )
     thousands = fn.col("messages") / 1000
     return (
-        # What took time but no message (a local write that a commit waits for) is coordination as well.
+        # An operation of time and no message (a local write that a commit waits for) is coordination as well.
         summed.where("count > 0 or wait_us > 0")
         .join(fn.broadcast(_messages(rated)), list(_KEYS))
         .select(
@@ -90,8 +91,8 @@ def coordination(trials: DataFrame, rated: DataFrame) -> DataFrame:
 def resources(trials: DataFrame, rated: DataFrame) -> DataFrame:
     """Per cell, architecture, window and kind of process: processor time a message, memory, disk, network, cores.
 
-    `cores_busiest` is the most of a core that one such process used: near 1, it is likely what limits the rate. What no
-    process of the kind counts (null in the raw records) stays empty.
+    `cores_busiest` is the most of a core that one such process used: near 1, it likely limits the rate. A column
+    that no process of the kind counts (null in the raw records) stays empty.
     """
     cpu_us = _microseconds(fn.col("e.cpu_user_s") + fn.col("e.cpu_system_s"))
     wall_us = _microseconds(fn.col("e.wall_s"))
@@ -124,7 +125,7 @@ def resources(trials: DataFrame, rated: DataFrame) -> DataFrame:
 
 
 def batches(trials: DataFrame, rated: DataFrame) -> DataFrame:
-    """Per cell, architecture and role: messages a request, as clients saw it and as brokers counted it."""
+    """Per cell, architecture and role: messages a request, as clients and as brokers counted them."""
     role = fn.when(fn.col("e.operation") == "produce", "production").when(
         fn.col("e.operation") == "fetch", "consumption"
     )
@@ -151,11 +152,11 @@ def _per(above: str, below: str) -> Column:
 
 
 def equality(trials: DataFrame) -> DataFrame:
-    """Per setting that every architecture should share: its values, and in how many cells architectures differ."""
-    texts = [
-        fn.struct(fn.lit(name).alias("setting"), fn.coalesce(fn.col(name).cast("string"), fn.lit("max")).alias("value"))
-        for name in HELD_EQUAL
-    ]
+    """Per setting that every architecture should share: its values, and in how many cells architectures differ.
+
+    A setting that a system does not tell is not known to be equal.
+    """
+    texts = [fn.struct(fn.lit(name).alias("setting"), _setting(name).alias("value")) for name in HELD_EQUAL]
     settings = trials.where(fn.col("kind") == MEASURED).select("cell", fn.explode(fn.array(*texts)).alias("s"))
     in_cells = settings.groupBy("cell", "s.setting").agg(fn.collect_set("s.value").alias("found"))
     differ = fn.sum(fn.when(fn.size("found") > 1, 1).otherwise(0))
@@ -163,3 +164,7 @@ def equality(trials: DataFrame) -> DataFrame:
         fn.array_join(fn.array_sort(fn.array_distinct(fn.flatten(fn.collect_list("found")))), ", ").alias("found"),
         differ.alias("cells_that_differ"),
     )
+
+
+def _setting(name: str) -> Column:
+    return fn.coalesce(fn.col(name).cast("string"), fn.lit("max" if name == "rate" else "not known"))

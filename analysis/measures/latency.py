@@ -50,15 +50,15 @@ def bucket_highest(index: Column) -> Column:
 
 
 def histograms(requests: DataFrame, latency: DataFrame) -> DataFrame:
-    """Per trial, kind of latency and bucket: how many, in as many rows as they come in.
+    """Per trial, kind of latency and bucket: a count; a bucket may have several rows.
 
-    A row of one request is its own histogram; a slice brings one. Requests that failed have no latency, nor has a slice
-    without a histogram.
+    A row of one request is its own histogram; a slice brings one. Failed requests and slices without a histogram
+    have no latency.
     """
     took = fn.col("done_ns") - fn.col("sent_ns")
     kind = fn.concat("role", fn.lit(" request")).alias("kind")
     answered = requests.where((fn.col("status") == "ok") & (took >= 0))
-    # Apart, because a request on its own needs no array: most of the time of a hundred million rows was theirs.
+    # Apart, because a request on its own needs no array: arrays took most of the time of a hundred million rows.
     sliced = fn.coalesce(fn.size("latency_index") > 0, fn.lit(False))
     alone = answered.where(~sliced & (fn.col("requests") == 1)).select(
         "trial_id", kind, bucket_of(took).alias("bucket"), fn.lit(1).cast("bigint").alias("count")
@@ -74,7 +74,7 @@ def histograms(requests: DataFrame, latency: DataFrame) -> DataFrame:
 
 
 def quantiles(counted: DataFrame, rated: DataFrame) -> DataFrame:
-    """Per cell, architecture and kind: how many, and the quantiles in nanoseconds, over all valid tries together."""
+    """Per cell, architecture and kind: the count, and the quantiles in nanoseconds, over all valid tries together."""
     keys = (*CELL, *ARCHITECTURE)
     trials = valid(rated).select("trial_id", *keys).distinct()
     # One short name for a cell and architecture is cheaper to group millions of rows by than all its columns.
@@ -97,7 +97,7 @@ def quantiles(counted: DataFrame, rated: DataFrame) -> DataFrame:
 
 
 def over_time(requests: DataFrame, rated: DataFrame, cell: str) -> DataFrame:
-    """Of one cell, per trial, role and slice since the window opened: when it is (`at_s`, its middle) and messages/s.
+    """For one cell, per trial, role and slice of the window: the slice's middle (`at_s`) and messages/s.
 
     A slice is 100 ms, or a whole number of them where a window would have more than 300.
     """

@@ -1,7 +1,7 @@
 """The published numbers: their statistics, the comparison with a run, and an audit of the tables themselves.
 
-Everything is computed from `data/paper_tables.csv` by the code that computes a run's own statistics. What the audit
-says is found, never written down beforehand.
+Everything is computed from `data/paper_tables.csv` by the code that computes a run's own statistics; so are the
+findings of the audit.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _AXES = ("message_size", "batch_size", "mode", "role")
 
 
 def published(spark: SparkSession) -> DataFrame:
-    """Every published number, as the file has them."""
+    """Every published number, as in the file."""
     import pyarrow as pa
 
     with TABLES.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    # By way of Arrow: rows of Python's own would start a Python process for each of Spark's tasks.
+    # By Arrow: rows of Python's own would start a Python process for each of Spark's tasks.
     texts = pa.table({name: [row[name] for row in rows] for name in rows[0]})
     columns = [fn.col(f"`{name}`").cast(kind).alias(name) for name, kind in _COLUMNS.items()]
     return spark.createDataFrame(texts).select(*columns)
@@ -157,7 +157,7 @@ def arithmetic(numbers: DataFrame) -> DataFrame:
 
 
 def audit(numbers: DataFrame) -> tuple[Found, ...]:
-    """What a careful reader finds in the published tables, as rows of finding, where, evidence."""
+    """The faults of the published tables, as rows of finding, where, evidence."""
     twice = [row.asDict(recursive=True) for row in repeated(numbers).collect()]
     return (
         *_twice_published(twice),
@@ -185,7 +185,7 @@ def _twice_published(rows: Iterable[Found]) -> Iterable[Found]:
 
 
 def _advantage(rows: Sequence[Found], twice: Sequence[Found]) -> Iterable[Found]:
-    """Where the advantage is, by batch size: a cost paid once a request should show most with one message in it."""
+    """The advantage by batch size: a cost paid once a request should show most with one message a request."""
     disputed = {tuple(row[name] for name in _AXES) for row in twice}
     ranges: dict[int, tuple[float, float]] = {}
     for batch in sorted({row["batch_size"] for row in rows}):

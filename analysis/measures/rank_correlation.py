@@ -1,8 +1,9 @@
-"""Whether the cells come in the paper's order: Spearman's rank correlation of published and measured numbers. Pure."""
+"""The order of the cells here and in the paper: Spearman's rank correlation of their numbers. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import StatisticsError, correlation
 from typing import Any
 
 from analysis.findings import PAPER_PAIR, ROLES, Findings
@@ -14,20 +15,16 @@ _RATIO = f"{PAPER_PAIR[0]} / {PAPER_PAIR[1]}"
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """The rank correlation of two equally long series; None where one of them is constant."""
-    return _correlation(_ranks(first), _ranks(second))
+    try:
+        return correlation(_ranks(first), _ranks(second))
+    except StatisticsError:
+        return None
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
     """1 for the least; equals share the mean of their places."""
     ordered = sorted(values)
     return [ordered.index(value) + (ordered.count(value) + 1) / 2 for value in values]
-
-
-def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    means = [sum(series) / len(series) for series in (first, second)]
-    pairs = [(x - means[0], y - means[1]) for x, y in zip(first, second, strict=True)]
-    spread = sum(x * x for x, _ in pairs) * sum(y * y for _, y in pairs)
-    return float(sum(x * y for x, y in pairs) / spread**0.5) if spread > 0 else None
 
 
 def orders(found: Findings) -> tuple[Mapping[str, Any], ...]:

@@ -1,7 +1,7 @@
 """From requests to one row a trial and role: how many messages, in what time, and whether the rate may be believed.
 
-Every function takes DataFrames and returns one. The rates come from the request rows alone; what the trial's own row
-counted is only compared with them.
+Every function takes DataFrames and returns one. The rates come from the request rows alone; the counts of the trial's
+own row are only compared with them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ NOISY_SPREAD = 1.15
 AXES = ("message_size", "batch_size", "mode")
 CELL = ("cell", "others", *AXES)
 ARCHITECTURE = ("architecture", "architecture_rank")
-# What a row of rates keeps of its trial: fewer columns compile faster, and an ordinary run takes mostly that.
+# The columns of a trial in its row of rates: fewer columns compile faster, which is most of an ordinary run's time.
 _CARRIED = (
-    *("trial_id", "kind", "cell", *AXES, *ARCHITECTURE, "try", "position"),
+    *("trial_id", "kind", "cell", *AXES, *ARCHITECTURE, "system", "try", "position"),
     *("sent", "acknowledged", "stored", "consumed", "verdict", "reason"),
 )
 MEASURED = "measured"
@@ -29,14 +29,14 @@ CALIBRATION = "calibration"
 
 
 def others(cell: Column) -> Column:
-    """What a cell fixes besides message size, batch size and mode: "brokers=5", or nothing."""
+    """The axes of a cell besides message size, batch size and mode: "brokers=5", or nothing."""
     named = "|".join(AXES)
     axes = fn.filter(fn.split(cell, ","), lambda part: part.contains("=") & ~part.rlike(f"^({named})="))
     return fn.array_join(axes, ",")
 
 
 def windows(requests: DataFrame) -> DataFrame:
-    """Per trial and role: the timed window, and what was done in it.
+    """Per trial and role: the timed window, and its messages and requests.
 
     Production lasts from the first send to the last acknowledgement, consumption from the first fetch to the last
     message received; a request that failed opens a window but never closes one.
@@ -56,7 +56,7 @@ def windows(requests: DataFrame) -> DataFrame:
 def rates(trials: DataFrame, requests: DataFrame) -> DataFrame:
     """One row a trial and role, rates empty where the trial is not valid, with the reason.
 
-    `spread` and `noisy` say of the trial's whole block how far its calibration trials lie apart.
+    `spread` and `noisy` say how far the calibration trials of the trial's block differ.
     """
     timed = _roles(trials).join(windows(requests), ["trial_id", "role"], "left")
     window_s = (fn.col("last_ns") - fn.col("first_ns")) / 1e9
@@ -101,7 +101,7 @@ def _roles(trials: DataFrame) -> DataFrame:
 
 
 def _fault() -> Column:
-    """Why this role of the trial cannot be rated, or nothing. What the runner found comes first."""
+    """Why this role of the trial cannot be rated, or nothing. The runner's own verdict comes first."""
     expected = fn.when(fn.col("role") == "production", fn.col("acknowledged")).otherwise(fn.col("consumed"))
     said = fn.when(fn.col("reason") != "", fn.col("reason")).otherwise(fn.col("verdict"))
     differ = fn.format_string("the request rows hold %s messages, the trial says %s", "messages_done", expected)
@@ -118,16 +118,16 @@ def _fault() -> Column:
 
 
 def _kind_of_fault() -> Column:
-    """What the runner called failed stays failed; what only this analysis found is invalid."""
+    """A trial that failed for the runner stays failed; a fault that only this analysis finds is invalid."""
     return fn.when(fn.col("verdict") == "failed", "failed").otherwise("invalid")
 
 
 def valid(rated: DataFrame) -> DataFrame:
-    """The rows of measured trials that may be believed."""
+    """The rows of valid measured trials."""
     return rated.where((fn.col("kind") == MEASURED) & (fn.col("verdict") == "valid"))
 
 
 def measured(rated: DataFrame, *metrics: str) -> DataFrame:
-    """The rates that count, long: one row a trial, role and metric (`value`)."""
+    """The valid rates, long: one row a trial, role and metric (`value`)."""
     values = fn.explode(fn.array(*(fn.struct(fn.lit(m).alias("metric"), fn.col(m).alias("value")) for m in metrics)))
     return valid(rated).select(*CELL, *ARCHITECTURE, "role", "try", values.alias("v")).select("*", "v.*").drop("v")

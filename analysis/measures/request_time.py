@@ -1,19 +1,18 @@
-"""Why one architecture is faster, in numbers: of each request's time, how much is coordination, and what it is made of.
+"""Why one architecture is faster, in numbers: the share of coordination in a request's time, and its parts.
 
-The model. A request's time is that of its share of the rate: batch size / rate. What is left of it when coordination
-costs nothing is the data path: the time of `static`, which coordinates nothing, in the same cell. The rest is
-coordination as it shows in the rate. It is less than what requests waited, because waits overlap when many requests are
-in flight, and may be more, because the processor time that coordinating takes is taken from the data path. So where
-`static` was not measured a time is not split: waits alone, which overlap, say nothing of it. Were a coordination
-request to cost k times as much, a request would take
+The model. A request takes batch size / rate. The data path is the time of `static`, which coordinates nothing, in the
+same cell. The rest is coordination as it shows in the rate. It is less than the sum of the waits, because waits overlap
+when many requests are in flight, and may be more, because coordination takes processor time from the data path. So
+without `static` a time is not split: waits that overlap do not tell. Another system than that of `static` is not split
+either: it has another data path. If a coordination request cost k times as much, a request would take
 
     data path + k x coordination.
 
-This assumes that as many waits overlap as did in the run, and that the data path stays as fast: good for cheaper
-coordination, where the data path is the limit anyway; for dearer coordination an upper bound on what would be lost
-where clients could keep more requests in flight, a lower one where the coordinator would be overloaded.
+This assumes that as many waits overlap as did in the run, and that the data path stays as fast. It is good for cheaper
+coordination, where the data path is the limit anyway. For dearer coordination it is an upper bound on the loss where
+clients could keep more requests in flight, and a lower one where the coordinator would be overloaded.
 
-Pure: it arranges and divides what Spark has summed.
+Pure: it arranges and divides the sums of Spark.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ from typing import Any
 from analysis.findings import CONTROL, PAPER_PAIR, Findings, Found
 
 FACTORS = (0.1, 0.5, 1.0, 5.0)
-# The role whose rate is a window's: with both at once, a request is produced and consumed when it is consumed.
 _ASKED_MIN = 0.5  # coordination requests for a request
+# The role whose rate is a window's: with both at once, a request is produced and consumed when it is consumed.
 _ROLE_OF_WINDOW = {"production": "production", "consumption": "consumption", "both": "consumption"}
 _CELL = ("others", "message_size", "batch_size", "mode")
 Key = tuple[Any, ...]
 
 
 def base_of(found: Findings) -> str:
-    """What the others are compared with: the paper's control group, or what the experiments name first."""
+    """The base of the ratios: the paper's baseline, or the architecture that the experiments name first."""
     names = (*(name for name in found.architectures if name == PAPER_PAIR[1]), *found.architectures)
     return names[0] if names else ""
 
 
 def pair_of(found: Findings) -> tuple[str, str] | None:
-    """Which two architectures a question about one ratio is about: the paper's, or the last against the first."""
+    """The two architectures of a single ratio: the paper's, or the last against the first."""
     names = [name for name in found.architectures if name != CONTROL] or list(found.architectures)
     if set(PAPER_PAIR) <= set(names):
         return PAPER_PAIR
@@ -64,7 +63,7 @@ def _key(row: Found) -> Key:
 
 
 def _split(found: Findings) -> Iterable[dict[str, Any]]:
-    waits = _waits(found)
+    waits, beside_control, counting = _waits(found), found.beside_control, found.counting
     times = {
         (*(row[name] for name in _CELL), window, row["architecture"]): (row, row["batch_size"] * 1e6 / row["geometric"])
         for row in found.cells
@@ -73,9 +72,11 @@ def _split(found: Findings) -> Iterable[dict[str, Any]]:
     }
     for (*place, name), (row, request_us) in times.items():
         control = times.get((*place, CONTROL))
-        if control is None:
+        if control is None or name not in beside_control:
             continue
-        waited_us = waits.get((*place, name), 0.0) * row["batch_size"]
+        # No row is no wait where the brokers count, and unknown where they do not.
+        waited = waits.get((*place, name), 0.0 if name in counting else None)
+        waited_us = None if waited is None else waited * row["batch_size"]
         data_us = min(request_us, control[1])
         yield {
             **{column: row[column] for column in (*_CELL, "architecture", "architecture_rank")},
@@ -84,7 +85,7 @@ def _split(found: Findings) -> Iterable[dict[str, Any]]:
             "data_us": data_us,
             "coordination_us": request_us - data_us,
             "waited_us": waited_us,
-            "waiting_at_once": waited_us / request_us,
+            "waiting_at_once": None if waited_us is None else waited_us / request_us,
         }
 
 
@@ -95,16 +96,18 @@ def _windows(row: Found) -> tuple[str, ...]:
     return (row["role"],)
 
 
-def _waits(found: Findings) -> dict[Key, float]:
-    """Microseconds that were waited for coordination, of every message."""
-    waits: dict[Key, float] = {}
+def _waits(found: Findings) -> dict[Key, float | None]:
+    """Microseconds a message that requests waited for coordination; None where that was not counted."""
+    waits: dict[Key, float | None] = {}
     for row in found.coordination:
-        waits[_key(row)] = waits.get(_key(row), 0.0) + row["wait_ms"]  # ms for 1,000 messages
+        before = waits.setdefault(_key(row), None)
+        if row["wait_ms"] is not None:
+            waits[_key(row)] = (before or 0.0) + row["wait_ms"]  # ms for 1,000 messages
     return waits
 
 
 def _ratios(base: Found | None, row: Found) -> dict[str, float | None]:
-    """How many times the base's rate this architecture's would be, were a coordination request to cost k times."""
+    """This architecture's rate over the base's, if a coordination request cost k times as much."""
     if base is None:
         return {factor_name(factor): None for factor in FACTORS}
     return {factor_name(factor): _time_us(base, factor) / _time_us(row, factor) for factor in FACTORS}
@@ -115,19 +118,19 @@ def _time_us(row: Found, factor: float) -> float:
 
 
 def requests(found: Findings) -> tuple[Mapping[str, Any], ...]:
-    """What a coordination request that somebody waited for took, where a coordinator is asked about every request.
+    """The parts of a coordination request that a client's request waited for, where nearly every request asks.
 
-    Where it is asked seldom, what it does unasked outweighs what it does for those who wait.
+    A coordinator that is seldom asked works mostly unasked, so its time divided by its requests would say nothing.
 
     `client_us` is processor time of the coordination client in the brokers, `server_us` the coordinator's; the rest of
-    the wait is the wire, the brokers' event loops, and standing in line. Both are spent for requests nobody waits for
-    too, and beside each other, so the rest is at least what is left.
+    the wait is the wire, the brokers' event loops, and the queue. Both processor times include requests without a wait,
+    and may overlap, so the true rest is at least this.
     """
     used = {(_key(row), row["process"]): row for row in found.resources}
     rows = []
     for key, own in _asked(found).items():
         server, broker = used.get((key, "coordinator")), used.get((key, "broker"))
-        if server is None:
+        if server is None or server["cpu_us_per_message"] is None:
             continue
         operations = sum(row["operations"] for row in own) / 1000  # of a message
         if operations * own[0]["batch_size"] < _ASKED_MIN:
@@ -151,6 +154,6 @@ def _asked(found: Findings) -> dict[Key, list[Found]]:
     """The operations that requests waited for, by cell, window and architecture."""
     asked: dict[Key, list[Found]] = {}
     for row in found.coordination:
-        if row["wait_ms"] > 0 and row["operations"] > 0:
+        if row["wait_ms"] and row["operations"]:
             asked.setdefault(_key(row), []).append(row)
     return asked

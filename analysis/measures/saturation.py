@@ -1,4 +1,4 @@
-"""Which process was busy with a whole core: a rate is then likely its, whatever the architecture does."""
+"""The processes that kept a whole core busy: they likely limit the rate, whatever the architecture does."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from analysis.findings import ROLES, Findings, Found
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Of a core; what uses more is taken to be what limits the rate.
+# The share of a core from which a process counts as the limit of the rate.
 BUSY_CORES = 0.9
 
 
 def busiest(found: Findings, architecture: str, window: str) -> Sequence[Found]:
-    """Of each cell, the row of that kind of process of which one used most of a core."""
+    """For each cell, the row of the busiest process."""
     most: dict[str, Found] = {}
     for row in found.resources:
         if (row["architecture"], row["window"]) != (architecture, window) or row["cores_busiest"] is None:
@@ -26,7 +26,7 @@ def busiest(found: Findings, architecture: str, window: str) -> Sequence[Found]:
 
 
 def saturated(found: Findings) -> Mapping[tuple[str, str, str], str]:
-    """(architecture, cell, role) -> the kind of process that was busy with a whole core while that was measured."""
+    """(architecture, cell, role) -> the kind of process that kept a whole core busy in that window."""
     full = {}
     for architecture in found.architectures:
         for role in ROLES:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FASTER, SLOWER, UNDECIDED, ONE_TRY = "faster", "slower", "not distinguishable", "one try"
 _BY = (*CELL, "role", "metric")
-# What a cell is called may differ between two runs, as it names the axes of its own run; what it fixes may not.
+# A cell's name may differ between two runs, as it names the swept axes of its own run; these columns may not.
 _ACROSS = ("others", *AXES, "role", "metric")
 
 
@@ -43,8 +43,8 @@ def cells(values: DataFrame) -> DataFrame:
 def ratios(values: DataFrame, control: str = CONTROL) -> DataFrame:
     """Every two architectures, paired by try: ratio of geometric means, its 95 % interval, and a verdict.
 
-    `architecture` is compared `against` the one that the experiments name before it; `control`, where it takes part,
-    is always what the other is compared against. Pairs of which one half is missing are left out.
+    `architecture` is compared `against` the one that the experiments name before it; every other architecture is
+    compared against `control`. A try that one of the two lacks is left out.
     """
     return _verdicts(
         _moments(_pairs(values, control))
@@ -94,7 +94,7 @@ def ratios_between(first: DataFrame, second: DataFrame, control: str = CONTROL) 
 
 
 def _between(first: DataFrame, second: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Two runs' logarithms (`values`) compared by Welch's t: nothing pairs a block of one run with one of another.
+    """Compare two runs' logarithms (`values`) by Welch's t: nothing pairs a block of one run with one of another.
 
     The degrees of freedom are rounded down, so an interval is never too narrow.
     """

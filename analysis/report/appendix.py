@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from analysis.findings import ROLES, Findings, Found, size_text
+from analysis.findings import ROLES, UNITS, Findings, Found, size_text
 from analysis.measures.rates import MEASURED
 from analysis.report.formats import Column, Row, Table
 
-UNITS = {"rps": "messages/s", "kbps": "KB/s"}
 AVERAGE = "avg"
 _NOTE = "Messages/s and KB/s (1,000 bytes) of every try, and the mean of the valid ones"
 _HEAD = (Column("mode", "Mode"), Column("role", "Role"), Column("metric", "Unit"), Column("try", "Try"))
@@ -53,7 +52,7 @@ def varying_batch_size(found: Findings) -> Table:
 
 
 def _lines(found: Findings, axis: str, wanted: Callable[[Found], bool]) -> tuple[tuple[Row, ...], list[int]]:
-    """The table's rows and the values across, for the settings in which the axis is swept (for all, if none is)."""
+    """The table's rows and the values across, for the settings that sweep the axis (for all, if none does)."""
     held = "batch_size" if axis == "message_size" else "message_size"
     values = [cell for cell in _values(found) if wanted(cell)]
     along: dict[tuple[Any, ...], set[int]] = {}
@@ -72,7 +71,7 @@ def _lines(found: Findings, axis: str, wanted: Callable[[Found], bool]) -> tuple
 
 
 def _values(found: Findings) -> Iterable[dict[str, Any]]:
-    """Every number of the tables: a try's rate (or its verdict, when it has none), or an average."""
+    """Every number of the tables: a try's rate (its verdict, if it has none), or an average."""
     for row in found.trials:
         if row["kind"] == MEASURED:
             for metric, unit in UNITS.items():

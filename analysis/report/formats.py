@@ -1,4 +1,4 @@
-"""Tables on paper: CSV for machines with every digit, Markdown and LaTeX for readers with as many as mean something."""
+"""Tables in files: CSV for machines with every digit, Markdown and LaTeX for readers with three."""
 
 from __future__ import annotations
 

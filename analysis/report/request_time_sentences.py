@@ -1,4 +1,4 @@
-"""Why, in words: sentences from `why`'s numbers, for the top of the report and for the terminal."""
+"""A request's time in words: sentences from the numbers of `request_time`, for the report and for the terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from analysis.report.formats import significant
 Rows = Sequence[Mapping[str, Any]]
 
 
-def reasons(found: Findings) -> Iterable[str]:
-    """The split of a request's time, what other prices would do, and what a coordination request is made of."""
+def sentences(found: Findings) -> Iterable[str]:
+    """The split of a request's time, the ratio at other prices, and the parts of a coordination request."""
     rows = request_time.splits(found)
     yield from _shares(found, rows)
     yield from _prices(found, rows)
-    yield from _makings(found)
+    yield from _parts(found)
 
 
 def _shares(found: Findings, rows: Rows) -> Iterable[str]:
@@ -29,13 +29,13 @@ def _shares(found: Findings, rows: Rows) -> Iterable[str]:
             parts.append(f"{name} {median(own):.0f} % ({min(own):.0f} to {max(own):.0f} %)")
     if parts:
         yield (
-            f"Of a request's time, coordination (what it adds to the time of {CONTROL}) is, as median of the cells and "
-            f"range: {'; '.join(parts)}."
+            f"Coordination is what a request takes beyond the time of {CONTROL}. Its share of a request's time, as "
+            f"median of the cells and range: {'; '.join(parts)}."
         )
     elif found.architectures and CONTROL not in found.architectures:
         yield (
             f"How much of a request's time is coordination cannot be told: {CONTROL}, which coordinates nothing, is "
-            "not in this run, and what requests waited overlaps."
+            "not in this run, and the waits of requests overlap."
         )
 
 
@@ -50,16 +50,17 @@ def _prices(found: Findings, rows: Rows) -> Iterable[str]:
         significant(median(row[request_time.factor_name(factor)] for row in own)) for factor in request_time.FACTORS
     ]
     factors = ", ".join(f"{factor:g}" for factor in request_time.FACTORS[:-1])
-    waiting = median(row["waiting_at_once"] for row in rows if row["architecture"] == pair[1])
+    waits = [row["waiting_at_once"] for row in rows if row["architecture"] == pair[1]]
+    known = [wait for wait in waits if wait is not None]
+    waiting = f", where {significant(median(known))} requests of {pair[1]} waited at once (median)" if known else ""
     yield (
-        f"Were a coordination request to cost {factors} or {request_time.FACTORS[-1]:g} times what it did, {pair[0]} "
+        f"If a coordination request cost {factors} or {request_time.FACTORS[-1]:g} times what it did, {pair[0]} "
         f"would be {', '.join(texts[:-1])} or {texts[-1]} times as fast as {pair[1]} (median of the cells). The model: "
-        f"data path + k x coordination, with as many waits overlapping as here, where {significant(waiting)} requests "
-        f"of {pair[1]} waited at once (median)."
+        f"data path + k x coordination, with as many waits overlapping as here{waiting}."
     )
 
 
-def _makings(found: Findings) -> Iterable[str]:
+def _parts(found: Findings) -> Iterable[str]:
     rows = request_time.requests(found)
     for name in found.architectures:
         own = [row for row in rows if row["architecture"] == name]
@@ -72,11 +73,11 @@ def _makings(found: Findings) -> Iterable[str]:
         if known:
             client = f"is {_middle(row['client_us'] for row in known)} µs"
             parts = [100 * row["client_us"] / ((row["client_us"] + row["server_us"]) or 1) for row in known]
-            share = f"; of the processor time of both the client's is {median(parts):.0f} %"
+            share = f"; the client takes {median(parts):.0f} % of the processor time of both"
         yield (
-            f"A coordination request of {name} was waited for {wait} µs; the server's processor time in it is {server} "
-            f"µs, that of the coordination client in the brokers {client}{share} (medians of the cells and ranges). "
-            "The rest is the wire, the brokers' event loops and standing in line."
+            f"A request of a client waited {wait} µs for a coordination request of {name}. The server's processor time "
+            f"in it is {server} µs, that of the coordination client in the brokers {client}{share} (medians of the "
+            "cells and ranges). The rest is the wire, the brokers' event loops and the queue."
         )
 
 

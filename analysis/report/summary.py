@@ -1,6 +1,6 @@
 """The answer in plain words: sentences made from findings, for the top of the report and for the terminal.
 
-Only what the statistics support is said: a difference is named when its interval excludes none, else left open.
+They say what the statistics support: a difference counts when its interval leaves 1 out, else it stays open.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from analysis.findings import CONTROL, PAPER_PAIR, ROLES, WINDOWS, Findings, Found
+from analysis.findings import CONTROL, PAPER_PAIR, ROLES, WINDOWS, Findings, Found, window_text
 from analysis.measures.saturation import BUSY_CORES, busiest
+from analysis.report import request_time_sentences
 from analysis.report.formats import significant
-from analysis.report.request_time_sentences import reasons
-from analysis.report.tables import taxes
+from analysis.report.rate_tables import taxes
 
 _NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`answer`: who is faster, by how much, how sure. `why`: what it cost. `trust`: what to know before believing."""
+    """`answer`: who is faster, by how much, how sure. `why`: the costs. `trust`: what to know before believing."""
 
     answer: tuple[str, ...]
     why: tuple[str, ...]
@@ -31,7 +31,7 @@ class Summary:
 def summarise(found: Findings) -> Summary:
     return Summary(
         answer=tuple([*_pairs(found), *_taxes(found)] or _rates(found)),
-        why=(*reasons(found), *_coordination(found), *_limits(found)),
+        why=(*request_time_sentences.sentences(found), *_coordination(found), *_limits(found)),
         hypothesis=tuple(_hypothesis(found)),
         trust=(*_audit(found), *_blocks(found), *_windows(found), *_equality(found), *_chance(found)),
     )
@@ -73,7 +73,7 @@ def _range(values: Iterable[float], suffix: str = "") -> str:
 
 
 def _taxes(found: Findings) -> Iterable[str]:
-    """What coordination takes from the rate, by architecture."""
+    """The share of the rate that coordination takes, by architecture."""
     rows = list(taxes(found))
     parts = []
     for name in found.architectures:
@@ -89,7 +89,7 @@ def _taxes(found: Findings) -> Iterable[str]:
 
 
 def _rates(found: Findings) -> Iterable[str]:
-    """With one architecture there is nothing to compare: its own rates, and how far they scatter."""
+    """One architecture alone has nothing to compare with: its own rates, and how far they scatter."""
     for name in found.architectures:
         rows = [row for row in found.cells if row["architecture"] == name and row["metric"] == "rps"]
         parts = []
@@ -108,37 +108,43 @@ def _rates(found: Findings) -> Iterable[str]:
                 f"{median(spread) * 100:.1f} % (median), at most {max(spread) * 100:.1f} %."
             )
         else:
-            yield "There is one try of each cell, so nothing can be said of the spread."
+            yield "There is one try of each cell, so nothing can be said about the spread."
     if len(found.architectures) == 1:
-        yield "One architecture alone says nothing of what coordination costs: run a second one to compare."
+        yield "One architecture alone says nothing about what coordination costs: run a second one to compare."
 
 
 def _coordination(found: Findings) -> Iterable[str]:
     """How much the brokers coordinated for 1,000 messages, and how long requests waited for it."""
+    measured = {row["architecture"] for row in found.batches}
     for name in found.architectures:
-        sums: dict[tuple[str, str], list[float]] = {}
-        operations: set[str] = set()
-        for row in found.coordination:
-            if row["architecture"] == name:
-                entry = sums.setdefault((row["cell"], row["window"]), [0.0, 0.0])
-                entry[0] += row["operations"]
-                entry[1] += row["wait_ms"]
-                if row["operations"]:
-                    operations.add(row["operation"])
+        own = [row for row in found.coordination if row["architecture"] == name]
+        operations = sorted({row["operation"] for row in own if row["operations"]})
+        waits = _sums(own, "wait_ms")
         if operations:
-            counts, waits = zip(*sums.values(), strict=True)
+            waited = f", and requests waited {_range(waits)} ms for them" if waits else ""
             yield (
-                f"{name} made {_range(counts)} coordination operations ({', '.join(sorted(operations))}) for 1,000 "
-                f"messages, and requests waited {_range(waits)} ms for them."
+                f"{name} made {_range(_sums(own, 'operations'))} coordination operations ({', '.join(operations)}) "
+                f"for 1,000 messages{waited}."
             )
+        elif name in measured - found.counting:
+            yield f"The brokers of {name} have no counters of coordination, so how much they coordinate is not known."
         elif found.coordination:
-            own = [wait for _, wait in sums.values()]
-            alone = f"; requests waited {_range(own)} ms for writes of its own" if own else ""
+            alone = f"; requests waited {_range(waits)} ms for writes of its own" if waits else ""
             yield f"{name} made no coordination operation in the timed windows{alone}."
 
 
+def _sums(rows: Iterable[Found], column: str) -> list[float]:
+    """The sum of a column in each cell and window that has a value."""
+    sums: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row[column] is not None:
+            place = (row["cell"], row["window"])
+            sums[place] = sums.get(place, 0.0) + row[column]
+    return list(sums.values())
+
+
 def _limits(found: Findings) -> Iterable[str]:
-    """Which process was busy with a whole core: the rate is then its, whatever the architecture does."""
+    """The processes that kept a whole core busy: they limit the rate, whatever the architecture does."""
     for window in WINDOWS:
         parts = []
         for name in found.architectures:
@@ -148,10 +154,9 @@ def _limits(found: Findings) -> Iterable[str]:
                 what = " or ".join(sorted(set(full)))
                 parts.append(f"the {what} of {name} in {len(full)} of {len(most)} cells")
         if parts:
-            where = "streaming" if window == "both" else window
             yield (
-                f"In {where} one process was busy with {BUSY_CORES * 100:.0f} % or more of a core, so that it, and "
-                f"not coordination, is likely what limits the rate: {'; '.join(parts)}."
+                f"In {window_text(window)} one process was busy with {BUSY_CORES * 100:.0f} % or more of a core, so "
+                f"that it, and not coordination, likely limits the rate: {'; '.join(parts)}."
             )
 
 
@@ -169,7 +174,7 @@ def _hypothesis(found: Findings) -> Iterable[str]:
     inside = sum(bool(row["inside"]) for row in rows)
     yield (
         f"The published ratio is {_range(row['published'] for row in rows)}, the measured one "
-        f"{_range(row['ratio'] for row in rows)}; of the cells decided here, {same.count('yes')} go the paper's way "
+        f"{_range(row['ratio'] for row in rows)}. Among the cells decided here, {same.count('yes')} go the paper's way "
         f"and {same.count('no')} the other; {inside} published ratios lie inside the measured interval."
     )
 
@@ -178,8 +183,11 @@ def _audit(found: Findings) -> Iterable[str]:
     trials = {row["trial_id"]: row for row in found.trials}
     bad = [row for row in trials.values() if row["verdict"] != "valid"]
     good = len(trials) - len(bad)
-    yield f"{good} of {len(trials)} trials balance: sent = acknowledged = stored, and consumed as far as was asked" + (
-        "." if not bad else f"; the other {len(bad)} leave the rates ({_first(bad)})."
+    unread = {row["architecture"] for row in trials.values() if row["verdict"] == "valid" and row["stored"] is None}
+    yield (
+        f"{good} of {len(trials)} trials balance: sent = acknowledged = stored, and consumed as far as was asked"
+        + (f" (how much {' and '.join(sorted(unread))} stored is not known)" if unread else "")
+        + (f"; the other {len(bad)} leave the rates ({_first(bad)})." if bad else ".")
     )
 
 
@@ -221,8 +229,8 @@ def _chance(found: Findings) -> Iterable[str]:
     tried = sum(row["n"] > 1 for row in found.ratios)
     if tried:
         yield (
-            f"Of {tried} comparisons at 95 %, about {max(1, round(tried / 20))} would be called different by "
-            "chance alone, were there no difference anywhere: believe patterns over single cells."
+            f"If there were no difference anywhere, chance alone would call about {max(1, round(tried / 20))} of "
+            f"{tried} comparisons at 95 % different: believe patterns over single cells."
         )
 
 

@@ -8,7 +8,7 @@ for (const head of document.querySelectorAll("th")) {
     head.setAttribute("aria-sort", rising ? "ascending" : "descending");
     const column = [...row.children].indexOf(head);
     const numbers = head.classList.contains("n");
-    // In a column of numbers, what is none (a dash, "invalid") stays at the end in both orders.
+    // In a column of numbers, texts (a dash, "invalid") stay at the end in both orders.
     const value = (line) => line.children[column].dataset.v ?? (numbers ? null : line.children[column].textContent);
     const body = head.closest("table").tBodies[0];
     const lines = [...body.rows].sort((a, b) => {
@@ -32,7 +32,7 @@ for (const button of document.querySelectorAll("figure button")) {
   });
 }
 dialog.addEventListener("click", () => dialog.close());
-// Paper has no arrows to open: print everything but the run's own list of what it did.
+// Paper has no arrows to open: print all tables except the run's manifest.
 window.addEventListener("beforeprint", () => {
   for (const closed of document.querySelectorAll("details")) closed.open ||= closed.closest("#provenance") === null;
 });

@@ -1,4 +1,4 @@
-"""One Spark session, and one analysed run, for all tests of DataFrame functions."""
+"""One Spark session and one analysed run for tests of DataFrame functions; findings without Spark for all others."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from analysis import pipeline, publish
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 from analysis.findings import Findings
 from analysis.session import spark_session
-from tests import made_records
-from tests.made_records import MadeTrial
+from tests import made_findings, made_records
+from workloads import results
 from workloads.processes.java import find_java
 
 if TYPE_CHECKING:
@@ -31,33 +32,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
 
 
-def small_run() -> list[MadeTrial]:
-    """Two sizes and two batch sizes, two modes, three tries of three architectures; one trial of them is invalid."""
-    speed = {"zookeeper": 100_000.0, "dsbs": 200_000.0, "static": 250_000.0}
-    made = made_records.calibrations(3)
-    for number in (1, 2, 3):
-        for name, rps in speed.items():
-            for size, batch in ((8, 20), (32, 20), (32, 1)):
-                for mode in ("split", "streaming"):
-                    broken = (name, number, size, batch, mode) == ("dsbs", 2, 8, 20, "split")
-                    made.append(
-                        MadeTrial(
-                            name,
-                            production_s=30_000 / rps * (1 + number / 100),
-                            consumption_s=30_000 / rps * (1 - number / 100),
-                            message_size=size,
-                            batch_size=batch,
-                            mode=mode,
-                            try_=number,
-                            columns={"verdict": "invalid", "reason": "stored 29999 of 30000"} if broken else {},
-                        )
-                    )
-    return made
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_records.write(tmp_path_factory.mktemp("small") / "run", made_records.small_run())
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_records.write(tmp_path_factory.mktemp("small") / "run", small_run())
+def analysed(spark: SparkSession, run_folder: Path) -> Findings:
+    """What Spark finds of the small run."""
+    return pipeline.findings(spark, run_folder, lambda step: None)
+
+
+@pytest.fixture(scope="session")
+def found() -> Findings:
+    """The same without Spark, for all that only arranges findings."""
+    return made_findings.small()
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +54,9 @@ def drawn(found: Findings) -> list[Drawn]:
     return publish.draw(found)
 
 
-@pytest.fixture(scope="session")
-def found(spark: SparkSession, run_folder: Path) -> Findings:
-    return pipeline.findings(spark, run_folder, lambda step: None)
+@pytest.fixture
+def with_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records in which each trial names its system."""
+    schema = results.trial_schema()
+    named = schema if "system" in schema.names else schema.append(pa.field("system", pa.string()))
+    monkeypatch.setattr(results, "trial_schema", lambda: named)

@@ -26,9 +26,8 @@ ADDRESS = "viewfs://runs/here"
 def folder(spark: SparkSession, tmp_path: Path) -> Path:
     """A run at ADDRESS and where it really lies."""
     folder = made_records.write(tmp_path / "run", [MadeTrial("static"), MadeTrial("dsbs")])
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-    hadoop.set("fs.viewfs.mounttable.runs.link./here", folder.as_uri())
-    hadoop.set("fs.viewfs.impl.disable.cache", "true")  # each test has a folder of its own
+    spark.conf.set("fs.viewfs.mounttable.runs.link./here", folder.as_uri())
+    spark.conf.set("fs.viewfs.impl.disable.cache", "true")  # each test has a folder of its own
     return folder
 
 

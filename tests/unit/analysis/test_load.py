@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,9 @@ from analysis.errors import InputError
 from tests import made_records
 from tests.made_records import MadeTrial
 from workloads import results
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -96,6 +100,40 @@ def test_other_schema_version_is_refused_though_the_columns_are_the_same(folder:
     path = trial_file(folder)
     rewrite(path, with_column(pq.read_table(path), "schema_version", 7))
     refused(folder, f"schema version {results.SCHEMA_VERSION}, 7")
+
+
+@pytest.mark.usefixtures("with_system")
+def test_trials_of_before_that_name_no_system_are_good(tmp_path: Path) -> None:
+    folder = made_records.write(tmp_path, [MadeTrial("static"), MadeTrial("dsbs")])
+    path = trial_file(folder)
+    rewrite(path, pq.read_table(path).drop_columns(["system"]))
+    assert load.check(folder) > 0
+    rewrite(path, pq.read_table(path).drop_columns(["fsync"]))
+    refused(folder, str(path), "no column")
+
+
+@pytest.mark.java
+@pytest.mark.usefixtures("with_system")
+def test_a_trial_of_before_is_of_brokerlabs_own_system(spark: SparkSession, tmp_path: Path) -> None:
+    made = [MadeTrial("static"), MadeTrial("kafka-kraft", columns={"system": "kafka"}), MadeTrial("dsbs")]
+    folder = made_records.write(tmp_path, made)
+    rewrite(trial_file(folder), pq.read_table(trial_file(folder)).drop_columns(["system"]))
+    load.check_elsewhere(spark, folder.as_uri())
+    systems = {row.architecture: row.system for row in load.load(spark, folder).trials.collect()}
+    assert systems == {"static": "brokerlab", "kafka-kraft": "kafka", "dsbs": "brokerlab"}
+
+
+SCALE = "architecture,source,change,brokers,topics,groups,messages\ndsbs,rule,broker dies,3,10,10,21\n"
+
+
+def test_the_cost_of_scale_is_read_where_it_is_there_and_refused_where_it_is_no_such_table(folder: Path) -> None:
+    assert load.scale(None, folder) == []
+    (folder / load.SCALE).write_text(SCALE)
+    (row,) = load.scale(None, folder)
+    assert (row["architecture"], row["change"], row["brokers"], row["messages"]) == ("dsbs", "broker dies", 3, 21)
+    (folder / load.SCALE).write_text(SCALE.replace("21", "many"))
+    with pytest.raises(InputError, match=r"scale.csv is not what `brokerlab scale` writes"):
+        load.scale(None, folder)
 
 
 def test_missing_column_is_named(folder: Path) -> None:

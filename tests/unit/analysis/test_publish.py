@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis import publish
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
 
@@ -32,7 +32,6 @@ def test_second_analysis_of_a_folder_is_refused_while_one_is_at_work(tmp_path: P
         pass
 
 
-@pytest.mark.java
 def test_new_results_take_the_place_of_all_old_ones(found: Findings, drawn: list[Drawn], tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "raft_performance.csv").write_text("of an architecture that is no longer there")
@@ -51,7 +50,6 @@ def test_new_results_take_the_place_of_all_old_ones(found: Findings, drawn: list
     assert "tables/raft_performance.csv" not in names
 
 
-@pytest.mark.java
 def test_failure_half_way_leaves_the_old_results(
     found: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +62,6 @@ def test_failure_half_way_leaves_the_old_results(
     assert files(tmp_path) == before
 
 
-@pytest.mark.java
 def test_drawing_forks_nothing_that_could_inherit_a_held_lock(found: Findings) -> None:
     forks: list[None] = []
     os.register_at_fork(before=lambda: forks.append(None))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from analysis import publish
-from analysis.charts.paper_figures import Drawn
 from analysis.findings import Findings
 from tests import made_records
 from tests.integration.analysis.cluster import ON_LOOPBACK, standalone
@@ -34,7 +33,7 @@ def skip_without_localhost() -> None:
 
 
 def test_a_quiet_process_on_a_cluster_writes_the_same_bytes_into_any_folder_as_this_session_on_all_cores(
-    found: Findings, drawn: list[Drawn], run_folder: Path, tmp_path: Path
+    analysed: Findings, run_folder: Path, tmp_path: Path
 ) -> None:
     skip_without_localhost()
     here, there, out = (tmp_path / name for name in ("here", "there", "elsewhere"))
@@ -43,7 +42,7 @@ def test_a_quiet_process_on_a_cluster_writes_the_same_bytes_into_any_folder_as_t
     results.ResultsFolder(there).write_manifest(written)
     here.mkdir()
     with publish.work_folder(here) as work:
-        publish.publish(here, work, found, drawn, written)
+        publish.publish(here, work, analysed, publish.draw(analysed), written)
     cluster = tmp_path / "cluster"
     cluster.mkdir()
     command = [sys.executable, "-W", "error", "-m", "analysis", there.as_uri(), "--out", str(out)]

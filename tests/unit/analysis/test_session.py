@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from analysis import session
-from analysis.errors import EngineError, cause
+from analysis.errors import EngineError
 from analysis.session import _interruptible
 from workloads.processes.java import find_java
 
@@ -29,70 +29,32 @@ def test_an_error_without_an_interruption_stays_what_it_is() -> None:
         raise EngineError("out of luck")
 
 
-STACK = """\
-WARNING: Using incubator modules: jdk.incubator.vector
-WARN Utils: Your hostname resolves to a loopback address
-java.io.IOException: a warning's
-\tat some.Place(Place.java:1)
-
-Exception in thread "main" java.lang.ExceptionInInitializerError
-\tat org.apache.spark.deploy.SparkSubmit.main(SparkSubmit.scala)
-Caused by: java.net.UnknownHostException: nowhere: nowhere: Name or service not known
-\tat java.base/java.net.InetAddress.getLocalHost(InetAddress.java:1671)
-\t... 10 more
-Caused by: java.net.UnknownHostException: nowhere: Name or service not known
-\tat java.base/java.net.Inet6AddressImpl.lookupAllHostAddr(Native Method)
-\t... 17 more
-ERROR Later: and of no interest
-java.lang.IllegalStateException: later
-\tat some.Place(Place.java:2)
-"""
-
-
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
-        (STACK, "java.net.UnknownHostException: nowhere: Name or service not known"),
-        ("out of luck\n", "out of luck"),
-        ("", "it said nothing"),
-        ("WARN Utils: nothing else\n\n", "it said nothing"),
-        (
-            "ERROR StandaloneSchedulerBackend: All masters\n\nWARN x: y\n",
-            "ERROR StandaloneSchedulerBackend: All masters",
-        ),
-        ("An error occurred while calling o1.x.\n: a.B: it broke\n\tat a.B.c(B.java:1)", "a.B: it broke"),
-    ],
-)
-def test_the_cause_is_the_bottom_of_the_first_stack_that_is_no_warnings(said: str, found: str) -> None:
-    assert cause(said) == found
-
-
 @pytest.mark.java
 def test_classes_that_do_not_fit_are_ignored_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "spark.jsa"
     monkeypatch.setattr(session, "_CLASSES", archive)
-    assert session._archive_options(lays_by=False) == []
+    assert session._archive_options(archives=False) == []
     archive.write_bytes(b"another Java's" * 1_000)
-    options = session._archive_options(lays_by=False)
+    options = session._archive_options(archives=False)
     assert options
     started = subprocess.run([find_java().command, *options, "-version"], capture_output=True, check=True)
     plain = subprocess.run([find_java().command, "-version"], capture_output=True, check=True)
     assert (started.stdout, started.stderr.split()[:3]) == (plain.stdout, plain.stderr.split()[:3])
 
 
-def test_a_java_that_lays_no_classes_by_is_told_and_leaves_the_former_ones(
+def test_a_java_that_archives_no_classes_is_told_and_leaves_the_former_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive, unfinished = tmp_path / "share" / "spark.jsa", tmp_path / "share" / "spark.new"
     monkeypatch.setattr(session, "_CLASSES", archive)
     monkeypatch.setattr(session, "_UNFINISHED", unfinished)
-    session._archive_options(lays_by=True)
+    session._archive_options(archives=True)
     archive.write_bytes(b"former")
-    with pytest.raises(EngineError, match="lays no classes by"):
-        session._laid_by()
+    with pytest.raises(EngineError, match="archives no classes"):
+        session._publish_archive()
     assert archive.read_bytes() == b"former"
     unfinished.write_bytes(b"later")
-    session._laid_by()
+    session._publish_archive()
     assert (archive.read_bytes(), unfinished.exists()) == (b"later", False)
 
 

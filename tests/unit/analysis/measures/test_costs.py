@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 
 
-def test_coordination_is_counted_for_a_thousand_messages(found: Findings) -> None:
-    rows = [row for row in found.coordination if row["architecture"] == "zookeeper"]
+def test_coordination_is_counted_for_a_thousand_messages(analysed: Findings) -> None:
+    rows = [row for row in analysed.coordination if row["architecture"] == "zookeeper"]
     assert {row["operation"] for row in rows} == {"lookup", "commit"}
     for row in rows:
         requests = 1000 / row["batch_size"]
@@ -34,14 +34,14 @@ def test_wait_without_a_message_is_coordination_too(spark: SparkSession, tmp_pat
     assert (row.operation, row.operations, row.wait_ms) == ("commit", 0, pytest.approx(1.0))
 
 
-def test_architecture_that_does_not_coordinate_has_no_row(found: Findings) -> None:
-    assert "static" not in {row["architecture"] for row in found.coordination}
+def test_architecture_that_does_not_coordinate_has_no_row(analysed: Findings) -> None:
+    assert "static" not in {row["architecture"] for row in analysed.coordination}
 
 
-def test_processor_time_is_microseconds_a_message_by_window(found: Findings) -> None:
+def test_processor_time_is_microseconds_a_message_by_window(analysed: Findings) -> None:
     rows = {
         (row["window"], row["process"]): row["cpu_us_per_message"]
-        for row in found.resources
+        for row in analysed.resources
         if (row["batch_size"], row["architecture"]) == (1, "static")
     }
     expected = {"producer": 4.0, "consumer": 4.0, "broker": 1.0}
@@ -50,11 +50,11 @@ def test_processor_time_is_microseconds_a_message_by_window(found: Findings) -> 
         **{("consumption", process): expected[process] for process in ("consumer", "broker")},
         **{("both", process): expected[process] for process in ("producer", "consumer", "broker")},
     })  # fmt: skip
-    assert {row["rss_max_mb"] for row in found.resources} == {64}
+    assert {row["rss_max_mb"] for row in analysed.resources} == {64}
 
 
-def test_what_a_process_does_not_count_stays_empty(found: Findings) -> None:
-    rows = {row["process"]: row for row in found.resources if row["architecture"] == "zookeeper"}
+def test_what_a_process_does_not_count_stays_empty(analysed: Findings) -> None:
+    rows = {row["process"]: row for row in analysed.resources if row["architecture"] == "zookeeper"}
     assert (rows["producer"]["coordination_cpu_us_per_message"], rows["producer"]["gc_pause_us_per_message"]) == (
         None,
         None,
@@ -66,25 +66,25 @@ def test_what_a_process_does_not_count_stays_empty(found: Findings) -> None:
     assert rows["broker"]["coordination_cpu_us_per_message"] == pytest.approx(120 * operations)
 
 
-def test_busiest_process_is_in_cores(found: Findings) -> None:
+def test_busiest_process_is_in_cores(analysed: Findings) -> None:
     (row,) = (
         row
-        for row in found.resources
+        for row in analysed.resources
         if (row["architecture"], row["window"], row["process"]) == ("static", "production", "producer")
         and (row["message_size"], row["batch_size"], row["mode"]) == (32, 1, "split")
     )
     assert row["cores_busiest"] == pytest.approx(0.12 / (0.12 * 1.01), rel=1e-4)
 
 
-def test_messages_a_request_are_counted_at_both_ends(found: Findings) -> None:
-    assert {row["batch_size"]: row["broker"] for row in found.batches} == {1: 1.0, 20: 20.0}
-    assert {row["batch_size"]: row["client"] for row in found.batches} == {1: 1.0, 20: 20.0}
+def test_messages_a_request_are_counted_at_both_ends(analysed: Findings) -> None:
+    assert {row["batch_size"]: row["broker"] for row in analysed.batches} == {1: 1.0, 20: 20.0}
+    assert {row["batch_size"]: row["client"] for row in analysed.batches} == {1: 1.0, 20: 20.0}
 
 
-def test_settings_that_all_architectures_share_are_equal(found: Findings) -> None:
-    assert tuple(row["setting"] for row in found.equality) == costs.HELD_EQUAL
-    assert {row["cells_that_differ"] for row in found.equality} == {0}
-    assert {row["found"] for row in found.equality if row["setting"] == "rate"} == {"max"}
+def test_settings_that_all_architectures_share_are_equal(analysed: Findings) -> None:
+    assert tuple(row["setting"] for row in analysed.equality) == costs.HELD_EQUAL
+    assert {row["cells_that_differ"] for row in analysed.equality} == {0}
+    assert {row["found"] for row in analysed.equality if row["setting"] == "rate"} == {"max"}
 
 
 def test_setting_that_differs_between_architectures_is_told(spark: SparkSession, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_quantiles_are_the_highest_value_of_the_bucket_that_reaches_them(spark: 
     assert row.max_ns == bucket_range_ns(results.bucket_of(9000))[1]
 
 
-def test_histograms_of_all_valid_tries_add_up(found: Findings) -> None:
-    rows = [row for row in found.latency if row["kind"] == "end to end" and row["architecture"] == "dsbs"]
+def test_histograms_of_all_valid_tries_add_up(analysed: Findings) -> None:
+    rows = [row for row in analysed.latency if row["kind"] == "end to end" and row["architecture"] == "dsbs"]
     counts = {(row["message_size"], row["batch_size"], row["mode"]): row["n"] for row in rows}
     assert counts.pop((8, 20, "split")) == 60_000  # one of its tries is invalid
     assert set(counts.values()) == {90_000}

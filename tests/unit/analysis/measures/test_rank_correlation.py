@@ -23,7 +23,6 @@ def test_the_same_order_is_1_the_opposite_minus_1_and_a_constant_has_none() -> N
     assert rank_correlation.spearman([1, 5, 9], [2, 2, 2]) is None
 
 
-@pytest.mark.java
 def test_order_is_told_for_both_rates_and_for_the_ratio(found: Findings) -> None:
     compared = tuple({**row, "ratio": row["published"] ** 2} for row in found.paper_comparison)
     cells = tuple({**row, "mean": row["mean"] - row["message_size"]} for row in found.cells)

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from analysis import publish
-from analysis.charts.paper_figures import Drawn
+from analysis.charts.style import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
 from analysis.report import page, summary, tables
-from tests import made_records
+from tests import made_findings, made_records
 
-pytestmark = pytest.mark.java
 HOSTILE = "<script>alert('x')</script>&\"'"
 
 
@@ -96,53 +95,15 @@ def test_missing_manifest_is_said_and_a_broken_one_refused(found: Findings, tmp_
             publish.manifest(tmp_path)
 
 
-def test_summary_tells_what_is_not_valid_and_why(found: Findings) -> None:
-    trust = " ".join(summary.summarise(found).trust)
-    assert "59 of 60 trials balance" in trust
-    assert "stored 29999 of 30000" in trust
-    assert "of them shorter than 250 ms" in trust
+def test_one_architecture_alone_has_a_page_too(found: Findings) -> None:
+    assert "One architecture measured: static" in html(made_findings.alone(found, "static"))
 
 
-def test_summary_gives_the_hypothesis_a_verdict(found: Findings) -> None:
-    said = " ".join(summary.summarise(found).hypothesis)
-    assert "holds in 16 of 16 published cells measured here" in said
-
-
-def alone(found: Findings) -> Findings:
-    def only(rows: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(row for row in rows if row["architecture"] == "static")
-
-    return dataclasses.replace(
-        found,
-        trials=only(found.trials), cells=only(found.cells), latency=only(found.latency), ratios=(),
-        coordination=(), resources=only(found.resources), batches=only(found.batches), paper_comparison=(),
-    )  # fmt: skip
-
-
-def test_one_architecture_has_a_true_report_too(found: Findings) -> None:
-    said = summary.as_text(summary.summarise(alone(found)))
-    assert "static: production" in said
-    assert "coefficient of variation" in said
-    assert "One architecture alone says nothing of what coordination costs" in said
-    assert "the producer of static in 3 of 3 cells" in said
-    assert "One architecture measured: static" in html(alone(found))
-
-
-def test_run_without_a_valid_trial_says_so(found: Findings) -> None:
+def test_a_reason_stands_on_the_page_of_a_run_without_a_valid_trial(found: Findings) -> None:
     trials = tuple({**row, "verdict": "failed", "reason": "port in use", "rps": None} for row in found.trials)
-    none = dataclasses.replace(
-        alone(found), trials=trials, cells=(), latency=(), over_time=(), resources=(), batches=()
-    )
-    assert "static has no valid trial, so no rate." in summary.as_text(summary.summarise(none))
-    assert "port in use" in html(none)
+    assert "port in use" in html(dataclasses.replace(found, trials=trials))
 
 
-def test_noisy_blocks_are_named(found: Findings) -> None:
-    noisy = dataclasses.replace(found, trials=tuple({**row, "noisy": row["try"] == 2} for row in found.trials))
-    assert any("block 2 differ by more than 15 %" in line for line in summary.summarise(noisy).trust)
-
-
-def test_settings_that_differ_are_named(found: Findings) -> None:
-    rows = tuple({**row, "cells_that_differ": 2 if row["setting"] == "fsync" else 0} for row in found.equality)
-    said = summary.summarise(dataclasses.replace(found, equality=rows)).trust
-    assert any(line.startswith("Not held equal between architectures: fsync") for line in said)
+def test_the_page_is_the_same_bytes_each_time(found: Findings) -> None:
+    manifest = made_records.manifest(profile="steady")
+    assert html(found, manifest) == html(made_findings.small(), dict(reversed(manifest.items())))
