@@ -13,6 +13,7 @@ from brokers.listeners.config import ListenerLimits
 from brokers.listeners.requests.fetch import Reading
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogSyncFailed, SequenceError
+from brokers.log.flush import GroupCommit
 from brokers.log.log import Batch, Log
 from brokers.wire.apis.fetch import FetchRequest, Part
 from brokers.wire.apis.list_offsets import (
@@ -29,9 +30,9 @@ from brokers.wire.batch import Record, decode_records, parse_header
 from brokers.wire.errors import ErrorCode
 from brokers.wire.rows import Row
 from brokers.wire.schema import decode
-from coordinators.model import TopicPartition
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced, request
 from tests.unit.brokers.listeners.harness import HeldBack, listening, run, turn, until
+from tests.unit.brokers.replication.held import led
 
 ALWAYS = LogConfig(fsync=FsyncPolicy.ALWAYS)
 
@@ -132,11 +133,10 @@ def test_a_fetch_that_names_a_partition_twice_reads_it_once(tmp_path: Path) -> N
             held = harness.store.partition("one", 0)
             assert held is not None
             stored = memoryview(bytearray(batch(b"v")))
-            held.append([(stored, parse_header(stored))], 0)
+            held.append([(stored, parse_header(stored))], led(held))
             part = Part("one", 0, -1, 0, 1 << 20)
             wanted = FetchRequest(4, 1, -1, 0, 1, 1 << 20, 0, 0, -1, [part, part])
-            leader = harness.coordinator.known_leader(TopicPartition("one", 0))
-            assert leader is not None
+            leader = led(held)
             reading = Reading(harness.listener._service, wanted, [leader, leader])
             assert reading.read()
             assert [(found.error, len(found.records) > 0) for found in reading.found] == [
@@ -194,7 +194,7 @@ def test_what_a_client_sent_before_it_left_is_carried_out(tmp_path: Path) -> Non
             await until(lambda: harness.listener.counts.connections == 0)
             held = harness.store.partition("one", 0)
             assert held is not None
-            assert held.end_offset == 1
+            assert held.log.end_offset == 1
 
     run(work())
 
@@ -218,10 +218,10 @@ def test_a_failed_sync_ends_the_connection_without_an_answer(tmp_path: Path, mon
             held = harness.store.partition("one", 0)
             assert held is not None
 
-            async def fails(offset: int) -> None:
+            async def fails(commit: GroupCommit, offset: int) -> None:
                 raise LogSyncFailed("the disk is gone")
 
-            monkeypatch.setattr(type(held), "durable", lambda self, offset: fails(offset))
+            monkeypatch.setattr(GroupCommit, "synced", fails)
             client = await harness.connect()
             client.send(produce_request("one", batch(b"v")))
             assert await client.ended()
@@ -408,7 +408,7 @@ def test_a_client_that_reads_nothing_for_long_is_closed_though_it_is_owed_an_ans
             assert held is not None
             large = bytearray(batch(bytes(8 << 20)))
             for _ in range(4):
-                held.append([(large, parse_header(large))], 0)
+                held.append([(large, parse_header(large))], led(held))
             client = await harness.connect()
             client.send(fetch_request("one", 0, bytes_max=1 << 26), metadata(2))
             await until(lambda: harness.listener.counts.connections == 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from brokers.metrics import Metrics
-from brokers.replication.store import HeldPartition
+from brokers.replication.replica import Replica
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.data import DataService
 from coordinators.api import Standing
@@ -61,7 +61,7 @@ class HeldBack(MemoryCoordinator):
 class Served(NamedTuple):
     service: DataService
     coordinator: HeldBack
-    held: HeldPartition
+    held: Replica
 
 
 @asynccontextmanager
@@ -103,7 +103,7 @@ async def test_a_look_up_that_waited_behind_another_request_is_made_again_where_
         await until(lambda: len(one.coordinator.asked) == 4 or answering.done())
         one.coordinator.release(3)
         assert await answering == [pb.NOT_LEADER] * 2
-        assert one.held.end_offset == 0, "nothing is appended by the answer of before"
+        assert one.held.log.end_offset == 0, "nothing is appended by the answer of before"
 
 
 @asynchronous
@@ -112,7 +112,7 @@ async def test_a_process_that_was_stopped_between_look_and_append_appends_nothin
         one.coordinator.looks_up, one.coordinator.stopped = False, True
         refused = await one.service.Produce(produce(b"v"), CONTEXT)
         assert (refused.error.code, refused.error.definite) == (pb.COORDINATOR_UNAVAILABLE, True)
-        assert one.held.end_offset == 0
+        assert one.held.log.end_offset == 0
         one.coordinator.stopped = False
         assert (await one.service.Produce(produce(b"v"), CONTEXT)).base_offset == 0
 
