@@ -31,16 +31,10 @@ from brokers.wire.errors import ErrorCode
 from brokers.wire.rows import Row
 from brokers.wire.schema import decode
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced, request
-from tests.unit.brokers.listeners.harness import HeldBack, listening, run, turn, until
+from tests.unit.brokers.listeners.harness import HeldBack, correlation, listening, run, turn, until
 from tests.unit.brokers.replication.held import led
 
 ALWAYS = LogConfig(fsync=FsyncPolicy.ALWAYS)
-
-
-def correlation(answer: bytes) -> int:
-    number = struct.unpack_from(">i", answer)[0]
-    assert isinstance(number, int)
-    return number
 
 
 def metadata(correlation_id: int, topic: str = "one") -> bytes:

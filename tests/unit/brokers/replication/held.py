@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from brokers.log.config import LogConfig
+from brokers.log.files import OS_FILES, Files
 from brokers.replication.replica import Leadership, Replica
 from brokers.replication.store import Store
 from brokers.wire.batch import RecordToSend, encode_batch, parse_header
@@ -19,9 +20,10 @@ async def holding(
     view: ClusterView,
     me: int,
     config: LogConfig = LogConfig(),  # noqa: B008 # frozen
+    files: Files = OS_FILES,
 ) -> AsyncIterator[Store]:
     """A store that has done what the view says."""
-    store = Store(folder, config, me)
+    store = Store(folder, config, me, files=files)
     await store.start(view)
     try:
         yield store
