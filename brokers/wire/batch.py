@@ -197,16 +197,6 @@ def _check_attributes(attributes: int) -> None:
         raise BatchTransactional("transactions are not offered")
 
 
-def crc_holds(batch: bytes | bytearray | memoryview, header: BatchHeader) -> bool:
-    """Whether the CRC matches; `batch` is exactly one whole batch."""
-    return bool(crc32c(memoryview(batch)[CRC_BEGIN:]) == header.crc)
-
-
-def place(batch: bytearray | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int) -> None:
-    """Write offset and leader epoch into the batch where it lies; the buffer must be writable."""
-    PLACE.pack_into(batch, 0, base_offset, header.length, leader_epoch)
-
-
 def encode_batch(
     records: Sequence[RecordToSend],
     *,

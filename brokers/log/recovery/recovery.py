@@ -55,7 +55,7 @@ class Recovery:
         self.refusal: str | None = None
         self._clean_end: int | None = None
         self._epochs_known = False
-        self._scanned_bytes = self._indexes_rebuilt = 0
+        self._scanned_bytes = 0
         self._cuts: list[Cut] = []
         self._damaged: list[Damage] = []
         self._distrusted: list[str] = []
@@ -141,7 +141,6 @@ class Recovery:
         return RecoveryReport(
             self._clean_end is not None and not (self._cuts or self._damaged or front),
             self._scanned_bytes,
-            self._indexes_rebuilt,
             tuple(self._cuts),
             tuple(sorted(self._damaged, key=lambda damage: damage.begin)),
             front,
@@ -180,7 +179,6 @@ class Recovery:
         if loaded is not None and loaded[1].span == whole and loaded[0].is_in_order(loaded[1]):
             self._doubt(segment, *loaded)
             return
-        self._indexes_rebuilt += 1
         self._end_at(segment, self._survey(segment, next_base), next_base)
         self._seal(segment)
 
@@ -252,7 +250,7 @@ class Recovery:
         end_offset = max(extent.end_offset, self.promised_offset) if next_base is None else next_base
         if extent.size < segment.size:
             if extent.end_offset < end_offset:
-                holes = (*holes, Hole(extent.size, extent.end_offset, segment.size, end_offset))
+                holes = (*holes, Hole(extent.size, extent.end_offset, end_offset))
                 extent = Extent(segment.base_offset, end_offset, segment.size, extent.timestamp_max)
                 if not len(index):
                     index.add(segment.base_offset, 0, NO_TIMESTAMP)

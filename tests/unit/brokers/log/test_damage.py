@@ -282,7 +282,7 @@ def test_batches_inside_a_torn_batch_are_not_taken_for_the_logs_own(tmp_path: Pa
     path.write_bytes(path.read_bytes()[:torn])
     log = opened(tmp_path, ALWAYS)
     assert log.end_offset == 1
-    assert log.recovery.cut_offset == 1
+    assert [cut.offset for cut in log.recovery.cuts] == [1]
 
 
 def test_batches_inside_a_damaged_batch_are_not_taken_for_the_logs_own(tmp_path: Path) -> None:
