@@ -85,7 +85,7 @@ class Log:
 
     def __init__(self, recovery: Recovery, open_segments: OpenSegments, now_ms: int, leader_epoch: int) -> None:
         self.recovery = recovery.report
-        self.refusal = recovery.refusal
+        self.refusal = recovery.mending.refusal
         self._files, self._directory, self._config = recovery.files, recovery.directory, recovery.config
         self._segments = recovery.segments
         self._active = recovery.segments[-1]
