@@ -63,7 +63,7 @@ class Acknowledgements:
                     await self._commit.synced(next(iter(self._waiting.values())))
                 except LogError as error:
                     self.end(error)
-                safe = self._log.synced_offset
+                safe = self._log.syncing.synced_offset
                 self._end([waiting for waiting, offset in self._waiting.items() if offset <= safe], None)
         finally:
             self._worker = None

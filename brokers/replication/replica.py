@@ -210,11 +210,11 @@ class Replica:
 
     def read(self, offset: int, bytes_max: int, records_max: int = 0) -> bytes:
         """Whole batches from `offset`; at most `records_max` records (0: no bound), and what the topic allows."""
-        return self.log.read(offset, bytes_max, self._records_max(records_max))
+        return self.log.reader.read(offset, bytes_max, self._records_max(records_max))
 
     def lend(self, offset: int, bytes_max: int, records_max: int, read_bytes_max: int) -> bytes | Stretch:
         """The same, left in its file where it is more than `read_bytes_max`."""
-        return self.log.lend(offset, bytes_max, self._records_max(records_max), read_bytes_max)
+        return self.log.reader.lend(offset, bytes_max, self._records_max(records_max), read_bytes_max)
 
     def _records_max(self, asked: int) -> int | None:
         allowed = self.settings.fetch_records_max
@@ -224,7 +224,7 @@ class Replica:
 
     @property
     def synced(self) -> bool:
-        return self.log.synced_offset == self.log.end_offset
+        return self.log.syncing.synced_offset == self.log.end_offset
 
     async def sync(self) -> None:
         """Bring everything to the disk, as `fsync: interval` does from time to time."""
@@ -233,10 +233,10 @@ class Replica:
     async def maintain(self, *, sync_sealed: bool) -> None:
         """Drop what retention no longer keeps; with `sync_sealed`, sync all but the segment that grows, so that a start
         after a crash has little to scan though nothing is ever synced on the way of a request."""
-        flush = self.log.begin_flush(sealed_only=True) if sync_sealed else None
+        flush = self.log.syncing.begin(sealed_only=True) if sync_sealed else None
         if flush is not None:
             await asyncio.get_running_loop().run_in_executor(None, flush.run)
-            self.log.end_flush(flush)
+            self.log.syncing.end(flush)
         self.log.retain(now_ms())
 
 

@@ -49,7 +49,7 @@ def append_for_ever(directory: Path) -> None:
             batches.append(made_batch(offset))
             offset += batches[-1][1].records_count
         log.append(batches, leader_epoch=offset // 100)
-        log.flush()
+        log.syncing.flush()
         print(log.end_offset, flush=True)
         log.retain(now_ms=1000)
 
@@ -103,7 +103,7 @@ def _damaged_ranges(log: Log) -> list[tuple[int, int]]:
     offset, damaged = log.start_offset, []
     while offset < log.end_offset:
         try:
-            stored = split(log.read(offset, READ_BYTES_MAX))
+            stored = split(log.reader.read(offset, READ_BYTES_MAX))
         except LogUnreadable as damage:
             damaged.append((damage.begin, damage.end))
             offset = damage.end
@@ -126,7 +126,7 @@ def _check_content(log: Log) -> bytes:
         assert stored[16:] == bytes(last[0])[16:], f"offset {header.base_offset} holds other bytes than were sent"
         digest.update(stored)
     if last is not None:
-        assert offsets(log.append([last], leader_epoch=log.leader_epoch)) == [last[1].base_sequence]
+        assert offsets(log.append([last], leader_epoch=log.epochs.latest)) == [last[1].base_sequence]
     return digest.digest()
 
 

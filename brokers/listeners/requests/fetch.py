@@ -96,7 +96,7 @@ class Reading:
                     source.replica, part.offset, bytes_max, limits.fetch_records_max, to_read, first=total == 0
                 )
                 if len(result.records):
-                    messages += source.replica.log.read_end - part.offset
+                    messages += source.replica.log.reader.read_end - part.offset
                     if isinstance(result.records, Stretch):
                         lent += 1
                     else:

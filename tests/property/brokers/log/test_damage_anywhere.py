@@ -43,7 +43,7 @@ def killed(segment_bytes: int, synced: int, epochs: int) -> Iterator[tuple[Path,
     for number in range(COUNT):
         written.append(bytes([number]) * (20 + number), epoch=number // epochs)
         if number == synced - 1:
-            written.log.flush()
+            written.log.syncing.flush()
     abandon(written.log)
     stored = []
     for path in sorted(directory.glob("*.log")):

@@ -86,7 +86,7 @@ def assert_it_can_be_used(directory: Path, batches: list[bytes]) -> Log:
         old = {offset: data for offset, data in found.items() if offset < len(batches) and offset not in written}
         assert all(batches[offset] == data for offset, data in old.items())
         written.update(log.append([batch(b"v", producer=(5, 3, 0))], 100))
-        log.batch_for_timestamp(5)
+        log.reader.batch_for_timestamp(5)
         log.retain(1)
         assert log.close()
     return log

@@ -67,8 +67,8 @@ def test_a_partition_whose_disk_is_slow_holds_up_no_answer_that_stands_before_it
             )
             first = await client.receive_all(2)
             assert [(correlation(answer), produced(answer)) for answer in first] == [(0, (0, 0)), (1, (0, 1))]
-            await until(lambda: replica(harness, "two", FAST).log.synced_offset == 3)
-            assert replica(harness, "two", SLOW).log.synced_offset == 0
+            await until(lambda: replica(harness, "two", FAST).log.syncing.synced_offset == 3)
+            assert replica(harness, "two", SLOW).log.syncing.synced_offset == 0
             harness.store._files.let_go()  # type: ignore[attr-defined]
             rest = await client.receive_all(2)
             assert [(correlation(answer), produced(answer)) for answer in rest] == [(2, (0, 0)), (3, (0, 2))]

@@ -201,7 +201,7 @@ def test_appends_are_acknowledged_after_the_sync_in_order_and_later_requests_go_
             assert [correlation(await client.receive()) for _ in range(4)] == [0, 1, 2, 3]
             held = harness.store.partition("one", 0)
             assert held is not None
-            assert held.log.synced_offset == 3
+            assert held.log.syncing.synced_offset == 3
 
     run(work())
 
@@ -329,7 +329,7 @@ def test_requests_of_one_size_to_a_log_that_refuses_writes_are_all_refused(tmp_p
             await client.receive()
             held = harness.store.partition("one", 0)
             assert held is not None
-            held.log.refusal = "the disk is full"
+            held.log.writing.refusal = "the disk is full"
             client.send(*(small(number) for number in range(1, 21)))
             answers = await client.receive_all(20)
             assert [correlation(answer) for answer in answers] == list(range(1, 21))
@@ -348,7 +348,7 @@ def test_requests_of_one_size_are_acknowledged_after_the_sync(tmp_path: Path) ->
             assert [produced(answer) for answer in answers] == [(0, number) for number in range(40)]
             held = harness.store.partition("one", 0)
             assert held is not None
-            assert held.log.synced_offset == 40
+            assert held.log.syncing.synced_offset == 40
 
     run(work())
 

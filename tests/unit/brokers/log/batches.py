@@ -59,7 +59,7 @@ def everything(log: Log, bytes_max: int = 250) -> list[bytes]:
     """All batches of the log in order."""
     found: list[bytes] = []
     offset = log.start_offset
-    while answer := split(log.read(offset, bytes_max)):
+    while answer := split(log.reader.read(offset, bytes_max)):
         found += answer
         last = parse_header(answer[-1])
         offset = last.base_offset + last.records_count
@@ -73,7 +73,7 @@ def readable(log: Log) -> tuple[dict[int, bytes], list[tuple[int, int]]]:
     offset = log.start_offset
     while offset < log.end_offset:
         try:
-            answer = split(log.read(offset, 250))
+            answer = split(log.reader.read(offset, 250))
         except LogUnreadable as damage:
             if not damage.begin <= offset < damage.end:
                 raise AssertionError(f"{damage} at {offset}") from damage

@@ -125,7 +125,7 @@ def test_who_waits_for_what_is_on_the_disk_by_then_waits_no_longer_than_that(tmp
         assert first is not None
         assert second is not None
         await asyncio.gather(first, second)
-        assert log.synced_offset == 2
+        assert log.syncing.synced_offset == 2
         await durable.acknowledgements.close()
         log.close()
 
