@@ -35,7 +35,7 @@ from brokers.listeners.requests.table import HANDLERS
 from brokers.listeners.service import Caller, Found, Leaders, LookUp
 from brokers.log.errors import LogError
 from brokers.wire.apis import fetch as fetch_wire
-from brokers.wire.apis.fetch import FetchRequest, FetchTemplate
+from brokers.wire.apis.fetch import FetchRequest
 from brokers.wire.apis.offsets import CommitTemplate, SingleCommit, is_of_one_partition
 from brokers.wire.apis.table import Api, ApiKey
 from brokers.wire.errors import ErrorCode, Malformed
@@ -93,7 +93,6 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting_bytes = 0
         self._commits = 0
         self._commit_template: CommitTemplate | None = None
-        self._fetch_template: FetchTemplate | None = None
         self._wait: Wait | None = None
         self._turn = Turn(service, self._incoming, self._refuse)
         self._backlog = (0, 0)
@@ -275,12 +274,9 @@ class Connection(asyncio.BufferedProtocol):
         """Carry out any other request; hand a fetch back whose leaders must be looked up first. Raises `Malformed`."""
         if self._commit_template is not None and (commit := self._commit_template.read(frame)) is not None:
             return self._commit_one(self._commit_template, commit)
-        if self._fetch_template is not None and (again := self._fetch_template.read(frame)) is not None:
-            return self._fetch_or_ask(again, leaders)
         header, api, at = read_request(frame)
         if api.key is ApiKey.FETCH:
             request = fetch_wire.read(frame, at, header.version, header.correlation_id)
-            self._fetch_template = fetch_wire.template_of(frame, at, request)
             return self._fetch_or_ask(request, leaders)
         if self._commits and api.key is not ApiKey.OFFSET_COMMIT:
             return Progress.NOT_YET
