@@ -43,6 +43,7 @@ class Acknowledgements:
             waiting.add_done_callback(lambda _: timer.cancel())
         if self._worker is None:
             self._worker = loop.create_task(self._work())
+            self._worker.add_done_callback(self._worked)
         return waiting
 
     def end(self, error: Exception) -> None:
@@ -68,10 +69,15 @@ class Acknowledgements:
         finally:
             self._worker = None
 
+    def _worked(self, worker: asyncio.Task[None]) -> None:
+        """A bug is told to all who wait: nobody may be left to wait for ever."""
+        if not worker.cancelled() and (bug := worker.exception()) is not None:
+            self._end(tuple(self._waiting), bug)
+
     def _late(self, waiting: Acknowledged, timeout_ms: int) -> None:
         self._end([waiting], AcknowledgementLate(f"it is not on the disk after {timeout_ms} ms"))
 
-    def _end(self, ended: Iterable[Acknowledged], error: Exception | None) -> None:
+    def _end(self, ended: Iterable[Acknowledged], error: BaseException | None) -> None:
         for waiting in ended:
             self._waiting.pop(waiting, None)
             if waiting.done():

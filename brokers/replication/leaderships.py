@@ -33,7 +33,7 @@ class Leaderships:
     def known(self, at: TopicPartition) -> Leadership | None:
         """This broker's leadership; None where `find` has to wait: for a look-up, or for a log that is being opened."""
         partition = self._coordinator.known_leader(at)
-        return None if partition is None else self._leadership(at, partition, None)
+        return None if partition is None else self._leadership(at, partition)
 
     async def find(self, at: TopicPartition) -> Partition:
         """Who leads; this broker only once its log is open."""
@@ -46,7 +46,7 @@ class Leaderships:
     def confirmed(self, at: TopicPartition, found: Partition, standing: Standing) -> Leadership | None:
         """What an answer of `find` is worth now that was asked for at `standing`; None: it must be asked for again."""
         partition = self._coordinator.confirmed(at, found, standing)
-        return None if partition is None else self._leadership(at, partition, standing.tenure)
+        return None if partition is None else self._leadership(at, partition)
 
     async def now(self, at: TopicPartition) -> Leadership:
         """The leadership of this moment, asked for as often as that takes."""
@@ -64,19 +64,19 @@ class Leaderships:
             partition = self._coordinator.known_leader(replica.at)
             if partition is not None:
                 replica.hear(partition)
-            elif tenure != self.standing.tenure and replica.leadership is leadership:
-                replica.revoke()
+            elif tenure != self.standing.tenure:
+                raise NotLeader(f"{replica.name} may have passed to another broker")
         leadership.check_goes_on()
 
     async def _looked_up(self, at: TopicPartition) -> Partition:
         found = self._coordinator.leader(at)
         return found if isinstance(found, Partition) else await found
 
-    def _leadership(self, at: TopicPartition, partition: Partition, tenure: int | None) -> Leadership | None:
+    def _leadership(self, at: TopicPartition, partition: Partition) -> Leadership | None:
         """None where its log is still being opened."""
         replica = self._store.partition(*at)
         if replica is not None:
-            return replica.lead(partition, tenure, self._coordinator.serves)
+            return replica.lead(partition, self._coordinator.serves)
         opening = self._store.opening(at)
         if partition.leader != self._coordinator.me.id or opening is None:
             raise NotLeader(f"{at.topic}-{at.partition} is led by broker {partition.leader}")

@@ -1,9 +1,9 @@
 """A partition that this broker holds: its log, its role in it, and all who wait for something of it.
 
 A leadership begins in `lead`, when the coordination layer answers that this broker leads. It ends in `revoke`, and
-nowhere else: when a view or an answer says that another leads, or this broker at a higher epoch; when an answer that it
-rests on may have passed to another; when the log holds a later epoch; when the topic is deleted. Whoever waits for data
-or for an acknowledgement hears of it at once. A lower epoch than one that was heard is never believed.
+nowhere else: when a view or an answer says that another leads, or this broker at a higher epoch; when the log holds a
+later epoch; when the topic is deleted. Whoever waits for data or for an acknowledgement hears of it at once. A lower
+epoch than one that was heard is never believed.
 
 A leadership's deadline is the coordination layer's: `check` looks at the clock, right before something is appended.
 """
@@ -46,16 +46,14 @@ class Role(StrEnum):
 class Leadership:
     """One tenure of this broker as a partition's leader, at one epoch: what a request that it serves holds on to.
 
-    `partition` is as it was answered last. `tenure` is what an answer that was looked up rests on
-    (`Coordinator.standing`), None where the answer lies in this broker's memory.
+    `partition` is as it was answered last.
     """
 
-    __slots__ = ("_serves", "over", "partition", "replica", "tenure")
+    __slots__ = ("_serves", "over", "partition", "replica")
 
-    def __init__(self, replica: Replica, partition: Partition, tenure: int | None, serves: Callable[[], bool]) -> None:
+    def __init__(self, replica: Replica, partition: Partition, serves: Callable[[], bool]) -> None:
         self.replica = replica
         self.partition = partition
-        self.tenure = tenure
         self.over = False
         self._serves = serves
 
@@ -133,19 +131,16 @@ class Replica:
 
     # --- leading ------------------------------------------------------------------------------------------
 
-    def lead(self, partition: Partition, tenure: int | None, serves: Callable[[], bool]) -> Leadership:
-        """This broker's leadership, now that the coordination layer answers `partition`. Raises `NotLeader`."""
+    def lead(self, partition: Partition, serves: Callable[[], bool]) -> Leadership:
+        """This broker's leadership, now that the coordination layer answers `partition`. Where the epoch is the same as
+        before, nobody else has led meanwhile. Raises `NotLeader`."""
         if partition is not self.partition:
             self.hear(partition)
-        leadership = self.leadership
-        if leadership is not None and tenure is not None and tenure != leadership.tenure:
-            self.revoke()  # between the two answers another may have led
-            leadership = None
-        if leadership is None:
+        if self.leadership is None:
             if self.partition.leader != self._me:
                 raise NotLeader(f"{self.name} is led by broker {self.partition.leader}; here its role is {self.role}")
-            leadership = self.leadership = Leadership(self, self.partition, tenure, serves)
-        return leadership
+            self.leadership = Leadership(self, self.partition, serves)
+        return self.leadership
 
     def hear(self, partition: Partition) -> None:
         """What a view or an answer says of it."""

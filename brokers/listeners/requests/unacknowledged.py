@@ -10,7 +10,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from brokers.listeners.service import code_of
-from brokers.log.errors import LogError
 from brokers.replication.errors import ReplicaError
 from brokers.wire.errors import ErrorCode
 
@@ -29,8 +28,8 @@ Answers = list["bytes | asyncio.Future[Pieces]"]
 
 
 class Unacknowledged:
-    """Answers that wait for the same acknowledgements, one after another. Where one failed because of the disk, what
-    was appended may or may not survive: `answer` then raises that."""
+    """Answers that wait for the same acknowledgements, one after another. Where a sync failed, what was appended may or
+    may not survive: `answer` then raises that."""
 
     def __init__(self, waits: Waits) -> None:
         self.waits = waits
@@ -51,11 +50,11 @@ class Unacknowledged:
         codes: Codes = {}
         for acknowledged in self.waits:
             error = acknowledged.exception()
-            if isinstance(error, LogError):
+            if error is not None and not isinstance(error, ReplicaError):
                 self.answer.set_exception(error)
                 self.answer.exception()  # if the client is gone nobody asks for it, which is no fault
                 return
-            codes[acknowledged] = code_of(error) if isinstance(error, ReplicaError) else ErrorCode.NONE
+            codes[acknowledged] = ErrorCode.NONE if error is None else code_of(error)
         self.answer.set_result([b"".join([answer(codes) for answer in self._answers])])
 
 

@@ -223,6 +223,26 @@ def test_a_failed_sync_ends_the_connection_without_an_answer(tmp_path: Path, mon
     run(work())
 
 
+def test_a_sync_that_meets_what_nobody_thought_of_ends_the_connection_and_acknowledges_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
+        async with listening(tmp_path, log=ALWAYS) as harness:
+
+            async def fails(commit: GroupCommit, offset: int) -> None:
+                raise ZeroDivisionError
+
+            monkeypatch.setattr(GroupCommit, "synced", fails)
+            client = await harness.connect()
+            client.send(produce_request("one", batch(b"v")))
+            assert await client.ended()
+        assert reported == ["what an answer waited for failed"]
+
+    run(work())
+
+
 def test_one_read_is_one_append_for_each_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with listening(tmp_path) as harness:

@@ -46,7 +46,7 @@ def found(store: Store, topic: str) -> Replica:
 
 def led(replica: Replica) -> Leadership:
     """A leadership that never ends by itself."""
-    return replica.lead(replica.partition, None, lambda: True)
+    return replica.lead(replica.partition, lambda: True)
 
 
 def write(partition: Replica, value: bytes) -> None:

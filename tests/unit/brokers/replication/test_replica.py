@@ -35,13 +35,13 @@ def believed() -> bool:
 
 def append(replica: Replica, partition: Partition) -> list[object]:
     batch = bytearray(encode_batch([RecordToSend(b"v")]))
-    return list(replica.append([(batch, parse_header(batch))], replica.lead(partition, None, believed)))
+    return list(replica.append([(batch, parse_header(batch))], replica.lead(partition, believed)))
 
 
 def test_a_leadership_lasts_while_the_same_is_answered(replica: Replica) -> None:
-    leadership = replica.lead(LED, None, believed)
+    leadership = replica.lead(LED, believed)
     shrunk = replace(LED, in_sync=(ME, OTHER))
-    assert replica.lead(shrunk, None, believed) is leadership
+    assert replica.lead(shrunk, believed) is leadership
     assert leadership.partition is shrunk
     assert (replica.role, replica.epoch, leadership.over) == (Role.LEADER, 3, False)
 
@@ -58,7 +58,7 @@ def test_a_leadership_lasts_while_the_same_is_answered(replica: Replica) -> None
 def test_a_leadership_ends_when_another_or_a_higher_epoch_is_heard_of(
     replica: Replica, now: Partition, role: Role
 ) -> None:
-    leadership, woken = replica.lead(LED, None, believed), []
+    leadership, woken = replica.lead(LED, believed), []
     replica.waiters.add(lambda: woken.append(True))
     replica.hear(now)
     assert (leadership.over, replica.leadership, replica.role, woken) == (True, None, role, [True])
@@ -69,22 +69,15 @@ def test_a_leadership_ends_when_another_or_a_higher_epoch_is_heard_of(
 def test_a_lower_epoch_than_one_that_was_heard_is_never_believed(replica: Replica) -> None:
     replica.hear(ELSEWHERE)
     with pytest.raises(NotLeader):
-        replica.lead(LED, None, believed)
+        replica.lead(LED, believed)
     again = replace(LED, epoch=5)
-    leadership = replica.lead(again, None, believed)
+    leadership = replica.lead(again, believed)
     replica.hear(ELSEWHERE)
     assert not leadership.over
 
 
-def test_answers_between_which_another_may_have_led_are_two_leaderships(replica: Replica) -> None:
-    first = replica.lead(LED, 1, believed)
-    assert replica.lead(replace(LED), 1, believed) is first
-    second = replica.lead(replace(LED), 2, believed)
-    assert (first.over, second.over) == (True, False)
-
-
 def test_nothing_is_appended_behind_the_deadline(replica: Replica) -> None:
-    leadership = replica.lead(LED, None, lambda: False)
+    leadership = replica.lead(LED, lambda: False)
     batch = bytearray(encode_batch([RecordToSend(b"v")]))
     with pytest.raises(Unavailable):
         replica.append([(batch, parse_header(batch))], leadership)
@@ -94,21 +87,21 @@ def test_nothing_is_appended_behind_the_deadline(replica: Replica) -> None:
 def test_a_log_that_holds_a_later_epoch_ends_the_leadership(replica: Replica) -> None:
     later = Replica(replica.at, replica.log, Topic("t", (replace(LED, epoch=9),)), ME, fsync_always=False)
     assert append(later, replace(LED, epoch=9)) == [0]
-    leadership = replica.lead(LED, None, believed)
+    leadership = replica.lead(LED, believed)
     with pytest.raises(NotLeader, match="epoch 3 is over"):
         append(replica, LED)
     assert leadership.over
 
 
 def test_a_deleted_partition_ends_its_leadership_and_says_that_it_is_gone(replica: Replica) -> None:
-    leadership = replica.lead(LED, None, believed)
+    leadership = replica.lead(LED, believed)
     replica.abandon()
     with pytest.raises(UnknownTopic):
         leadership.check_goes_on()
 
 
 def test_too_few_in_sync_are_refused_by_the_topics_own_bound_or_the_brokers(replica: Replica) -> None:
-    leadership = replica.lead(LED, None, believed)
+    leadership = replica.lead(LED, believed)
     leadership.check_in_sync(1)
     with pytest.raises(TooFewInSync):
         leadership.check_in_sync(2)
