@@ -6,8 +6,8 @@ checkpoint.py) or has good batches behind it. Damage is never cut and never pass
 be read, what lies before and behind it can, and the report names it.
 
 Segments of which all was synced are taken as they are, in doubt (see lazy_check.py); damage in them is found and told
-when a reader comes there. All others are scanned. What is cut is kept in a file of its own, unless it is the beginning of a
-batch whose end was never written, or zeros.
+when a reader comes there. All others are scanned. What is cut is kept in a file of its own, unless it is the beginning
+of a batch whose end was never written, or zeros.
 
 Doing it twice gives the same as doing it once: the second time finds what the first has left, and nothing to cut.
 On a disk that refuses changes the log can still be read: `mending.refusal` says why nothing can be written.
