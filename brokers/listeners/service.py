@@ -87,7 +87,7 @@ class Service:
     async def leaders_now(self, wanted: Sequence[TopicPartition]) -> Leaders:
         """Leaders of this moment, asked for as often as that takes."""
         while True:
-            standing = self.leaderships.standing
+            standing = self.coordinator.standing
             now = self.confirmed(wanted, await self.leaders(wanted), standing)
             if now is not None:
                 return now
@@ -126,7 +126,7 @@ class LookUp:
     ) -> None:
         self._service = service
         self._wanted = wanted
-        self._standing = service.leaderships.standing
+        self._standing = service.coordinator.standing
         self.answer = spawn(service.leaders(wanted))
 
     def worth(self) -> Leaders | None:

@@ -25,11 +25,6 @@ class Leaderships:
         self._coordinator = coordinator
         self._store = store
 
-    @property
-    def standing(self) -> Standing:
-        """What an answer of `find` rests on that is asked for now."""
-        return self._coordinator.standing
-
     def known(self, at: TopicPartition) -> Leadership | None:
         """This broker's leadership; None where `find` has to wait: for a look-up, or for a log that is being opened."""
         partition = self._coordinator.known_leader(at)
@@ -51,7 +46,7 @@ class Leaderships:
     async def now(self, at: TopicPartition) -> Leadership:
         """The leadership of this moment, asked for as often as that takes."""
         while True:
-            standing = self.standing
+            standing = self._coordinator.standing
             leadership = self.confirmed(at, await self.find(at), standing)
             if leadership is not None:
                 return leadership
@@ -64,7 +59,7 @@ class Leaderships:
             partition = self._coordinator.known_leader(replica.at)
             if partition is not None:
                 replica.hear(partition)
-            elif tenure != self.standing.tenure:
+            elif tenure != self._coordinator.standing.tenure:
                 raise NotLeader(f"{replica.name} may have passed to another broker")
         leadership.check_goes_on()
 

@@ -139,7 +139,7 @@ class DataService(DataServicer):
 
     def _asked(self, request: pb.ProduceRequest | pb.FetchRequest) -> _Asked:
         """The leadership, or the question under way; a refusal waits for the request's turn."""
-        standing = self._leaderships.standing
+        standing = self._coordinator.standing
         try:
             at = _at(request)
             known = self._leaderships.known(at)
@@ -194,7 +194,7 @@ class DataService(DataServicer):
         try:
             _check_bounds(request)
             leadership = await self._leadership(request, self._asked(request))
-            tenure = self._leaderships.standing.tenure
+            tenure = self._coordinator.standing.tenure
             wait_s = min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000
             await _data_behind(leadership.replica, request.offset, wait_s)
             async with self._slices:

@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from brokers.log import Batch, FsyncPolicy, Log, LogConfig
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.log import Batch, Log
 from tests.unit.brokers.log.batches import NO_PRODUCER, abandon, batch, opened, readable
 
 

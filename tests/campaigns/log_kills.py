@@ -18,7 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from brokers.log import Batch, FsyncPolicy, Log, LogConfig, LogUnreadable
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.errors import LogUnreadable
+from brokers.log.log import Batch, Log
 from brokers.wire.batch import parse_header
 from tests.unit.brokers.log.batches import abandon, batch, everything, offsets, opened, split
 

@@ -60,7 +60,7 @@ class Reading:
         self._service = service
         self._read_bytes_max = read_bytes_max
         self.request = request
-        self._tenure = service.leaderships.standing.tenure
+        self._tenure = service.coordinator.standing.tenure
         sources: dict[tuple[str, int], Leadership | ErrorCode] = {}
         self._sources = [
             # Reading one partition over and over would keep all others waiting; no client asks for that.

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokers.log import Log
+from brokers.log.log import Log
 from brokers.log.recovery.checkpoint import FILE_NAME
 from brokers.log.recovery.synced import SYNCED_NAME
 from brokers.wire.batch import HEADER_BYTES, parse_header

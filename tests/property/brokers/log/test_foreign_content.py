@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from brokers.errors import FolderOfAnother
 from brokers.folder import owned
-from brokers.log import Log
 from brokers.log.index import decode_index
+from brokers.log.log import Log
 from brokers.log.producers import decode_producers
 from brokers.log.recovery.checkpoint import FILE_NAME, decode_checkpoint
 from brokers.log.recovery.synced import SYNCED_NAME, decode_synced

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from brokers.log import FsyncPolicy, LogDiskFailed, LogOffsetOutOfRange
+from brokers.log.config import FsyncPolicy
+from brokers.log.errors import LogDiskFailed, LogOffsetOutOfRange
 from brokers.log.file_range import Stretch
 from brokers.wire.batch import parse_header
 from tests.unit.brokers.log.batches import SMALL, abandon, arrived, batch, everything, offsets, opened, row, split

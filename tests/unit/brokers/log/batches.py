@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokers.log import Batch, Log, LogConfig, LogUnreadable, OpenSegments, SequenceError
+from brokers.log.config import LogConfig
+from brokers.log.errors import LogUnreadable, SequenceError
 from brokers.log.file_range import Stretch
 from brokers.log.files import OS_FILES, Files
+from brokers.log.log import Batch, Log
+from brokers.log.segment import OpenSegments
 from brokers.wire.batch import RecordToSend, check_produced, encode_batch, parse_header
 from brokers.wire.rows import Row
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import FsyncPolicy, LeaderEpochStale, Log, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
+from brokers.log.config import FsyncPolicy
+from brokers.log.errors import LeaderEpochStale, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
+from brokers.log.log import Log
 from brokers.wire.batch import decode_records, parse_header
 from tests.unit.brokers.log.batches import SMALL, Written, batch, everything, offsets, opened, row
 from tests.unit.brokers.log.faulty_files import FaultyFiles

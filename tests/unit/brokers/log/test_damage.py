@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import Damage, FsyncPolicy, Log, LogConfig, LogUnreadable, Notices
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.errors import LogUnreadable
+from brokers.log.log import Log
+from brokers.log.recovery.report import Damage
+from brokers.notices import Notices
 from brokers.wire.batch import parse_header
 from tests.unit.brokers.log.batches import SMALL, Written, abandon, batch, everything, opened, readable
 from tests.unit.brokers.log.faulty_files import FaultyFiles

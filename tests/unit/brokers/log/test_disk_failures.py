@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import (
-    FsyncPolicy,
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.errors import (
     LeaderEpochStale,
-    Log,
     LogChangeUncertain,
-    LogConfig,
     LogDiskFailed,
     LogNotSynced,
     LogRefusesForNow,
     LogRefusesWrites,
     LogSyncFailed,
     LogUnreadable,
-    Notices,
 )
+from brokers.log.log import Log
+from brokers.notices import Notices
 from tests.unit.brokers.log.batches import SMALL, Written, abandon, batch, everything, opened, row
 from tests.unit.brokers.log.faulty_files import Death, FaultyFiles
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from brokers.log import FsyncPolicy, GroupCommit, LogNotSynced, LogOffsetOutOfRange, LogSyncFailed
+from brokers.log.config import FsyncPolicy
+from brokers.log.errors import LogNotSynced, LogOffsetOutOfRange, LogSyncFailed
+from brokers.log.flush import GroupCommit
 from tests.unit.brokers.log.batches import SMALL, Written, abandon, everything, opened
 from tests.unit.brokers.log.faulty_files import FaultyFiles
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import Log, LogDiskFailed
+from brokers.log.errors import LogDiskFailed
 from brokers.log.file_range import Stretch
+from brokers.log.log import Log
 from tests.unit.brokers.log.batches import SMALL, batch, opened
 from tests.unit.brokers.log.faulty_files import FaultyFiles
 

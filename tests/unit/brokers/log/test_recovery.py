@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import FsyncPolicy, Log, LogUnreadable
+from brokers.log.config import FsyncPolicy
+from brokers.log.errors import LogUnreadable
 from brokers.log.index import Extent, Index, decode_index
+from brokers.log.log import Log
 from brokers.log.recovery.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
 from brokers.wire.batch import parse_header
 from tests.unit.brokers.log.batches import SMALL, Written, abandon, batch, everything, offsets, opened, readable
