@@ -291,37 +291,24 @@ class Run:
             last = add_answer(answers, last, waits, answer)
         return answers
 
-    def _answer_later(
-        self, what: Route | Irregular | Together, correlation_id: int, place: int
-    ) -> tuple[Waits, Answer]:
+    def _answer_later(self, what: Asked, correlation_id: int, place: int) -> tuple[Waits, Answer]:
         """What an answer waits for, and how it is made then."""
         if isinstance(what, Irregular):
             return self._answer_irregular(what)
         if isinstance(what, Together):
-            route, good, correlation_ids = what.route, what.answers(), what.row.correlation_ids
-            failed = bool(what.error)
+            route, correlation_ids, error, good = what.route, what.row.correlation_ids, what.error, what.answers()
         else:
-            outcome = what.target.outcome(place)
-            route, correlation_ids, failed = what, (correlation_id,), bool(outcome.error)
-            good = (
-                what.refusal(correlation_id, outcome.error)
-                if failed
-                else what.answer(correlation_id, outcome.base_offset, outcome.log_start)
-            )
-        wait = None if failed else route.target.wait(route.timeout_ms)
+            route, correlation_ids = what, (correlation_id,)
+            error, *stored = what.target.outcome(place)
+            good = what.refusal(correlation_id, error) if error else what.answer(correlation_id, *stored)
+        wait = None if error else route.target.wait(route.timeout_ms)
         if wait is None:
             return frozenset(), lambda _: good
-        return frozenset(
-            (wait,)
-        ), lambda codes: route.refusals(correlation_ids, code) if (code := codes[wait]) else good
+        return frozenset((wait,)), lambda codes: route.refusals(correlation_ids, codes[wait]) if codes[wait] else good
 
     def _answer_irregular(self, what: Irregular) -> tuple[Waits, Answer]:
         request = what.request
         outcomes = [target.outcome(place) for target, place in what.places]
-        if request.acks == 0:
-            # Nobody listens for an answer: only the end of the connection tells the producer that something is wrong.
-            self.failed = self.failed or any(outcome.error for outcome in outcomes)
-            return frozenset(), lambda _: b""
         waits = [
             None if outcome.error else target.wait(request.timeout_ms)
             for (target, _), outcome in zip(what.places, outcomes, strict=True)
@@ -330,8 +317,11 @@ class Run:
         def answer(codes: Codes) -> bytes:
             failed = [ErrorCode.NONE if wait is None else codes[wait] for wait in waits]
             now = [Outcome(code) if code else outcome for code, outcome in zip(failed, outcomes, strict=True)]
-            return wire.answer(request, now)
+            return wire.answer(request, now) if request.acks != 0 else b""
 
+        if request.acks == 0 and any(outcome.error for outcome in outcomes):
+            # Nobody listens for an answer: only the end of the connection tells the producer that something is wrong.
+            self.failed = True
         return frozenset(wait for wait in waits if wait is not None), answer
 
 

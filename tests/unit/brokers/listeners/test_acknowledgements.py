@@ -106,6 +106,15 @@ def test_of_a_request_for_two_partitions_the_slow_one_alone_is_said_to_be_late(t
     run(work())
 
 
+def test_what_nobody_waits_for_is_brought_to_the_disk_all_the_same(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with slow_disk(tmp_path) as (harness, client):
+            client.send(produce_request("two", batch(b"v"), partition=FAST, acks=0))
+            await until(lambda: replica(harness, "two", FAST).log.syncing.synced_offset == 1)
+
+    run(work())
+
+
 def test_a_leadership_that_ends_ends_the_wait_for_its_acknowledgements(tmp_path: Path) -> None:
     async def work() -> None:
         async with slow_disk(tmp_path) as (harness, client):
