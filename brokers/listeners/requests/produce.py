@@ -295,8 +295,10 @@ class Run:
         """What an answer waits for, and how it is made then."""
         if isinstance(what, Irregular):
             return self._answer_irregular(what)
+        correlation_ids: Sequence[int]
         if isinstance(what, Together):
-            route, correlation_ids, error, good = what.route, what.row.correlation_ids, what.error, what.answers()
+            route, correlation_ids, good = what.route, what.row.correlation_ids, what.answers()
+            error = int(what.error)
         else:
             route, correlation_ids = what, (correlation_id,)
             error, *stored = what.target.outcome(place)
