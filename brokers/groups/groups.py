@@ -6,13 +6,15 @@ import asyncio
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
-from brokers.groups.machine import Group, GroupLimits
+from brokers.groups.machine import Group
 from brokers.groups.members import Join, Joined, Reply, Synced
 from brokers.wire.errors import ErrorCode
 from coordinators.model import GROUP_NAME_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from brokers.groups.members import GroupLimits
 
 GROUPS_MAX: Final = 10_000
 

@@ -17,10 +17,9 @@ Requests of an older generation, of ids that are not members and of static membe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from brokers.groups.members import Join, Joined, Member, Reply, Roll, State, Synced
+from brokers.groups.members import GroupLimits, Join, Joined, Member, Reply, Roll, State, Synced
 from brokers.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -34,15 +33,6 @@ TRANSITIONS = {
     (State.COMPLETING, State.PREPARING),
     (State.STABLE, State.PREPARING),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLimits:
-    members_max: int = 1000
-    session_timeout_ms_min: int = 10
-    session_timeout_ms_max: int = 1_800_000
-    rebalance_timeout_ms_max: int = 3_600_000
-    first_join_wait_ms: int = 50
 
 
 class Group:
@@ -71,7 +61,7 @@ class Group:
     # --- join ---------------------------------------------------------------------------------------------
 
     def join(self, waiter: object, request: Join, now_ms: int) -> list[Reply]:
-        error = self._join_fault(request)
+        error = self._roll.join_fault(request, self._limits, self.protocol_type)
         if error is not ErrorCode.NONE:
             return [Reply(waiter, Joined(error, member_id=request.member_id))]
         if request.member_id:
@@ -83,26 +73,6 @@ class Group:
             return [Reply(waiter, Joined(ErrorCode.MEMBER_ID_REQUIRED, member_id=request.fresh_id))]
         return self._admit(waiter, request, request.fresh_id, now_ms)
 
-    def _join_fault(self, request: Join) -> ErrorCode:
-        limits, roll = self._limits, self._roll
-        if not limits.session_timeout_ms_min <= request.session_timeout_ms <= limits.session_timeout_ms_max:
-            return ErrorCode.INVALID_SESSION_TIMEOUT
-        if not request.protocol_type or not request.protocols:
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if roll.members and request.protocol_type != self.protocol_type:
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        others = {name: member for name, member in roll.members.items() if name != request.member_id}
-        if others and not Roll(others).offered_by_all() & {offer.name for offer in request.protocols}:
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if request.member_id in roll.announced and request.instance_id in roll.instances:
-            return ErrorCode.FENCED_INSTANCE_ID
-        if request.member_id and request.member_id not in roll.announced:
-            return roll.fault(request.member_id, request.instance_id)
-        known = request.instance_id in roll.instances or request.member_id in roll.announced
-        if not known and len(roll.members) + len(roll.announced) >= limits.members_max:
-            return ErrorCode.GROUP_MAX_SIZE_REACHED
-        return ErrorCode.NONE
-
     def _admit(self, waiter: object, request: Join, member_id: str, now_ms: int) -> list[Reply]:
         self.protocol_type = request.protocol_type
         self._roll.add(
@@ -112,7 +82,7 @@ class Group:
                 client_id=request.client_id,
                 client_host=request.client_host,
                 session_timeout_ms=request.session_timeout_ms,
-                rebalance_timeout_ms=self._rebalance_timeout(request),
+                rebalance_timeout_ms=self._limits.rebalance_timeout_ms(request),
                 protocols=request.protocols,
                 seen_ms=now_ms,
                 joining=waiter,
@@ -127,7 +97,7 @@ class Group:
         unchanged = member.protocols == request.protocols
         member.protocols, member.seen_ms = request.protocols, now_ms
         member.session_timeout_ms = request.session_timeout_ms
-        member.rebalance_timeout_ms = self._rebalance_timeout(request)
+        member.rebalance_timeout_ms = self._limits.rebalance_timeout_ms(request)
         lost_answer = self.state is State.COMPLETING and unchanged
         idle = self.state is State.STABLE and unchanged and member.id != self.leader
         if lost_answer or idle:
@@ -152,10 +122,6 @@ class Group:
         member.joining = waiter
         return replies + self._rebalance(now_ms)
 
-    def _rebalance_timeout(self, request: Join) -> int:
-        asked = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
-        return max(self._limits.session_timeout_ms_min, min(asked, self._limits.rebalance_timeout_ms_max))
-
     # --- sync, heartbeat, leave, commit -------------------------------------------------------------------
 
     def sync(
@@ -178,7 +144,11 @@ class Group:
             return [Reply(waiter, Synced(ErrorCode.NONE, member.assignment))]
         replies = _void(member, ErrorCode.UNKNOWN_MEMBER_ID)
         member.syncing = waiter
-        return replies + self._assign(assignments, now_ms) if member_id == self.leader else replies
+        if member_id != self.leader:
+            return replies
+        self._move(State.STABLE)
+        self._deadline_ms = None
+        return replies + self._roll.assign(assignments, now_ms)
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> ErrorCode:
         error = self._member_fault(member_id, instance_id, generation)
@@ -223,8 +193,7 @@ class Group:
 
     def next_deadline_ms(self) -> int | None:
         """When `expire` has something to do."""
-        ends = [end for member in self._roll.members.values() if (end := member.expires_ms()) is not None]
-        ends += self._roll.announced.values()
+        ends = [*self._roll.expiries().values(), *self._roll.announced.values()]
         if self._deadline_ms is not None:
             ends.append(self._deadline_ms)
         return min(ends, default=None)
@@ -234,27 +203,17 @@ class Group:
         replies: list[Reply] = []
         for member_id in [name for name, end in self._roll.announced.items() if end <= now_ms]:
             del self._roll.announced[member_id]
-        silent = [m.id for m in self._roll.members.values() if (end := m.expires_ms()) is not None and end <= now_ms]
+        silent = [name for name, end in self._roll.expiries().items() if end <= now_ms]
         if self._deadline_ms is not None and self._deadline_ms <= now_ms:
-            silent += self._end_of_round(now_ms)
+            if self._gathering:  # the first members: nobody is late yet
+                self._gathering = False
+                self._deadline_ms = now_ms + self._roll.longest_rebalance_ms()
+            else:
+                self._deadline_ms = None
+                silent += self._roll.late(self.state)
         for member_id in dict.fromkeys(silent):
             replies += _void(self._roll.remove(member_id), ErrorCode.UNKNOWN_MEMBER_ID)
         return replies + self._after_loss(now_ms, gone=bool(silent))
-
-    def _end_of_round(self, now_ms: int) -> list[str]:
-        """The deadline passed: who is late. After gathering the first members nobody is."""
-        if self._gathering:
-            self._gathering = False
-            self._deadline_ms = now_ms + self._longest_rebalance_ms()
-            return []
-        self._deadline_ms = None
-        return [member.id for member in self._roll.members.values() if self._is_late(member)]
-
-    def _is_late(self, member: Member) -> bool:
-        """Static members are given their whole session to come back."""
-        if self.state is State.PREPARING:
-            return member.joining is None and member.instance_id is None
-        return not member.synced and member.instance_id is None
 
     # --- rounds -------------------------------------------------------------------------------------------
 
@@ -274,11 +233,8 @@ class Group:
             self._move(State.PREPARING)
             for member in self._roll.members.values():
                 replies += _void_sync(member, ErrorCode.REBALANCE_IN_PROGRESS)
-            self._deadline_ms = now_ms + self._longest_rebalance_ms()
+            self._deadline_ms = now_ms + self._roll.longest_rebalance_ms()
         return replies + self._maybe_complete(now_ms)
-
-    def _longest_rebalance_ms(self) -> int:
-        return max((member.rebalance_timeout_ms for member in self._roll.members.values()), default=0)
 
     def _maybe_complete(self, now_ms: int) -> list[Reply]:
         """Close the round if all have come or its time is up. A first round gathers members that start together."""
@@ -301,7 +257,7 @@ class Group:
             self.leader = self.protocol = ""
             return []
         self._move(State.COMPLETING)
-        self._deadline_ms = now_ms + self._longest_rebalance_ms()
+        self._deadline_ms = now_ms + self._roll.longest_rebalance_ms()
         self.protocol = self._roll.elected_protocol()
         came = [member.id for member in self._roll.members.values() if member.joining is not None]
         if self.leader not in came:
@@ -319,18 +275,6 @@ class Group:
         if member.id == self.leader:
             members = tuple((m.id, m.instance_id, m.metadata(self.protocol)) for m in self._roll.members.values())
         return Joined(ErrorCode.NONE, self.generation, self.protocol, self.leader, member.id, members)
-
-    def _assign(self, assignments: Mapping[str, bytes], now_ms: int) -> list[Reply]:
-        self._move(State.STABLE)
-        self._deadline_ms = None
-        replies = []
-        for member in self._roll.members.values():
-            member.assignment = assignments.get(member.id, b"")
-            if member.syncing is not None:
-                member.seen_ms = now_ms
-                replies.append(Reply(member.syncing, Synced(ErrorCode.NONE, member.assignment)))
-                member.syncing = None
-        return replies
 
     def _after_loss(self, now_ms: int, *, gone: bool) -> list[Reply]:
         """Members may have gone: start a round if the group had agreed, or see whether the present one is complete."""

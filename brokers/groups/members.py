@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from brokers.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class State(Enum):
@@ -39,6 +42,19 @@ class Join:
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: tuple[Protocol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimits:
+    members_max: int = 1000
+    session_timeout_ms_min: int = 10
+    session_timeout_ms_max: int = 1_800_000
+    rebalance_timeout_ms_max: int = 3_600_000
+    first_join_wait_ms: int = 50
+
+    def rebalance_timeout_ms(self, request: Join) -> int:
+        asked = request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
+        return max(self.session_timeout_ms_min, min(asked, self.rebalance_timeout_ms_max))
 
 
 class Joined(NamedTuple):
@@ -115,6 +131,26 @@ class Roll:
             return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
+    def join_fault(self, request: Join, limits: GroupLimits, protocol_type: str) -> ErrorCode:
+        """Why a member may not come to a group of this type, or come back."""
+        if not limits.session_timeout_ms_min <= request.session_timeout_ms <= limits.session_timeout_ms_max:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if not request.protocol_type or not request.protocols:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if self.members and request.protocol_type != protocol_type:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        others = {name: member for name, member in self.members.items() if name != request.member_id}
+        if others and not Roll(others).offered_by_all() & {offer.name for offer in request.protocols}:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if request.member_id in self.announced and request.instance_id in self.instances:
+            return ErrorCode.FENCED_INSTANCE_ID
+        if request.member_id and request.member_id not in self.announced:
+            return self.fault(request.member_id, request.instance_id)
+        known = request.instance_id in self.instances or request.member_id in self.announced
+        if not known and len(self.members) + len(self.announced) >= limits.members_max:
+            return ErrorCode.GROUP_MAX_SIZE_REACHED
+        return ErrorCode.NONE
+
     def offered_by_all(self) -> set[str]:
         offers = [{offer.name for offer in member.protocols} for member in self.members.values()]
         return set.intersection(*offers) if offers else set()
@@ -127,3 +163,30 @@ class Roll:
             choice = next(offer.name for offer in member.protocols if offer.name in common)
             votes[choice] = votes.get(choice, 0) + 1
         return max(votes, key=lambda name: votes[name])
+
+    def assign(self, assignments: Mapping[str, bytes], now_ms: int) -> list[Reply]:
+        """The leader's assignment came: what those are told who wait for theirs."""
+        replies = []
+        for member in self.members.values():
+            member.assignment = assignments.get(member.id, b"")
+            if member.syncing is not None:
+                member.seen_ms = now_ms
+                replies.append(Reply(member.syncing, Synced(ErrorCode.NONE, member.assignment)))
+                member.syncing = None
+        return replies
+
+    def expiries(self) -> dict[str, int]:
+        """When each member has been silent too long, but for those whose answer is pending."""
+        return {name: end for name, member in self.members.items() if (end := member.expires_ms()) is not None}
+
+    def late(self, state: State) -> list[str]:
+        """Who has not done its part of a round whose time is up. Static members have their whole session for that."""
+        return [
+            member.id
+            for member in self.members.values()
+            if member.instance_id is None
+            and (member.joining is None if state is State.PREPARING else not member.synced)
+        ]
+
+    def longest_rebalance_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from brokers.groups.machine import GroupLimits
+from brokers.groups.members import GroupLimits
 from brokers.wire.framing import FrameLimits
 
 

@@ -32,10 +32,10 @@ from brokers.listeners.requests.commit import commit_one
 from brokers.listeners.requests.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
 from brokers.listeners.requests.produce import Run
 from brokers.listeners.requests.table import HANDLERS
-from brokers.listeners.service import Caller, Leaders, LookUp
+from brokers.listeners.service import Caller, Found, Leaders, LookUp
 from brokers.log.errors import LogError
 from brokers.wire.apis import fetch as fetch_wire
-from brokers.wire.apis.fetch import FetchRequest, FetchTemplate
+from brokers.wire.apis.fetch import FetchRequest
 from brokers.wire.apis.offsets import CommitTemplate, SingleCommit, is_of_one_partition
 from brokers.wire.apis.table import Api, ApiKey
 from brokers.wire.errors import ErrorCode, Malformed
@@ -44,7 +44,7 @@ from brokers.wire.header import RequestHeader, answer, read_body, read_request, 
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable
 
     from brokers.listeners.connections import Connections
     from brokers.listeners.service import Service
@@ -93,7 +93,6 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting_bytes = 0
         self._commits = 0
         self._commit_template: CommitTemplate | None = None
-        self._fetch_template: FetchTemplate | None = None
         self._wait: Wait | None = None
         self._turn = Turn(service, self._incoming, self._refuse)
         self._backlog = (0, 0)
@@ -261,24 +260,23 @@ class Connection(asyncio.BufferedProtocol):
         """Append what the produce requests brought, and answer them."""
         if not self._run:
             return
-        answers, durable = self._run.finish()
+        answers = self._run.finish()
         if self._run.failed:
             self.close()
-        elif durable:
-            self._answers.send_later(self._connections.spawn(_after(durable, answers)))
-        elif answers:
-            self._answers.send([b"".join(answers)])
+            return
+        for found in answers:
+            if isinstance(found, bytes):
+                self._answers.send([found])
+            else:
+                self._answers.send_later(found)
 
     def _handle(self, frame: bytes, leaders: Leaders | None) -> Progress | FetchRequest:
         """Carry out any other request; hand a fetch back whose leaders must be looked up first. Raises `Malformed`."""
         if self._commit_template is not None and (commit := self._commit_template.read(frame)) is not None:
             return self._commit_one(self._commit_template, commit)
-        if self._fetch_template is not None and (again := self._fetch_template.read(frame)) is not None:
-            return self._fetch_or_ask(again, leaders)
         header, api, at = read_request(frame)
         if api.key is ApiKey.FETCH:
             request = fetch_wire.read(frame, at, header.version, header.correlation_id)
-            self._fetch_template = fetch_wire.template_of(frame, at, request)
             return self._fetch_or_ask(request, leaders)
         if self._commits and api.key is not ApiKey.OFFSET_COMMIT:
             return Progress.NOT_YET
@@ -402,7 +400,7 @@ class Connection(asyncio.BufferedProtocol):
         waiting.leaders = LookUp(self._service, wanted, self._connections.spawn)
         waiting.leaders.answer.add_done_callback(self._looked_up)
 
-    def _looked_up(self, done: asyncio.Task[Leaders]) -> None:
+    def _looked_up(self, done: asyncio.Task[Found]) -> None:
         if not done.cancelled() and (error := done.exception()) is not None:
             self._break("a look-up failed", error)
         self._carry_on()
@@ -492,9 +490,3 @@ def _read_fetch(frame: bytes) -> FetchRequest | None:
     """None for any other request. Raises `Malformed`."""
     header, api, at = read_request(frame)
     return fetch_wire.read(frame, at, header.version, header.correlation_id) if api.key is ApiKey.FETCH else None
-
-
-async def _after(durable: Sequence[Awaitable[None]], answers: list[bytes]) -> Pieces:
-    """The answers, once what they promise is on the disk."""
-    await asyncio.gather(*durable)
-    return [b"".join(answers)]

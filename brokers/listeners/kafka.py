@@ -11,6 +11,7 @@ from brokers.groups.groups import Groups
 from brokers.listeners.connection import Connection
 from brokers.listeners.connections import Connections
 from brokers.listeners.service import Service
+from brokers.replication.leaderships import Leaderships
 from brokers.wire.budget import Budget
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class KafkaListener:
         self.counts = metrics.kafka
         self.groups = Groups(limits.groups)
         budget = Budget(limits.large_requests_bytes_max, limits.frames.produce_bytes_max)
-        self._service = Service(coordinator, store, topics, self.groups, metrics, defaults, limits, budget)
+        leaderships = Leaderships(coordinator, store)
+        self._service = Service(coordinator, leaderships, topics, self.groups, metrics, defaults, limits, budget)
         self._connections = Connections(self._service)
         self._server: asyncio.Server | None = None
 

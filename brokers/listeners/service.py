@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from brokers.log.errors import LogError
-from brokers.replication.store import NotLeader
+from brokers.replication.errors import LeadershipEnded, NotLeader, ReplicaError, TooFewInSync
+from brokers.replication.replica import Leadership
 from brokers.slices import Slices
 from brokers.wire.errors import ErrorCode
 from coordinators.errors import (
@@ -27,20 +28,24 @@ if TYPE_CHECKING:
     from brokers.groups.groups import Groups
     from brokers.listeners.config import ListenerLimits
     from brokers.metrics import Metrics
-    from brokers.replication.store import Store
+    from brokers.replication.leaderships import Leaderships
     from brokers.topics import TopicAdmin
     from brokers.wire.budget import Budget
     from coordinators.api import Coordinator, Standing
     from coordinators.model import TopicPartition
 
 CLUSTER_ID: Final = "brokerlab"
-Leaders = list[Partition | ErrorCode]
+Found = list[Partition | ErrorCode]
+"""Who leads, as it was looked up for a request before its turn."""
+Leaders = list[Leadership | ErrorCode]
+"""What that is worth to this broker when the turn has come."""
+REFUSALS: Final = (CoordinationError, ReplicaError, LogError)
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     coordinator: Coordinator
-    store: Store
+    leaderships: Leaderships
     topics: TopicAdmin
     groups: Groups
     metrics: Metrics
@@ -49,32 +54,31 @@ class Service:
     budget: Budget
     slices: Slices = field(default_factory=Slices)
 
-    def known_leader(self, at: TopicPartition) -> Partition | ErrorCode | None:
-        """Who leads, or why that cannot be said; None where `leaders` has to wait: for a look-up, or for a log of this
-        broker's that is still being opened."""
+    def known_leader(self, at: TopicPartition) -> Leadership | ErrorCode | None:
+        """This broker's leadership, or why there is none; None where `leaders` has to wait: for a look-up, or for a log
+        that is still being opened."""
         try:
-            leader = self.coordinator.known_leader(at)
-        except CoordinationError as error:
+            return self.leaderships.known(at)
+        except REFUSALS as error:
             return code_of(error)
-        if leader is None or leader.leader != self.coordinator.me.id or (opening := self.store.opening(at)) is None:
-            return leader
-        return None if opening.error is None else ErrorCode.KAFKA_STORAGE_ERROR
 
-    def leaders(self, wanted: Sequence[TopicPartition]) -> Coroutine[Any, Any, Leaders]:
-        """The same for all that one request names, after what there is to wait for."""
+    def leaders(self, wanted: Sequence[TopicPartition]) -> Coroutine[Any, Any, Found]:
+        """Who leads all that one request names, after what there is to wait for."""
         return self._leader(wanted[0]) if len(wanted) == 1 else self._leaders(wanted)
 
-    def confirmed(self, wanted: Sequence[TopicPartition], found: Leaders, standing: Standing) -> Leaders | None:
+    def confirmed(self, wanted: Sequence[TopicPartition], found: Found, standing: Standing) -> Leaders | None:
         """What leaders that were looked up at `standing` are worth now; None where they must be looked up again. That
         one is refused stays so."""
         now: Leaders = []
         for at, leader in zip(wanted, found, strict=True):
-            worth: Partition | ErrorCode | None = leader
+            worth: Leadership | ErrorCode | None
             if isinstance(leader, Partition):
                 try:
-                    worth = self.coordinator.confirmed(at, leader, standing)
-                except CoordinationError as error:
+                    worth = self.leaderships.confirmed(at, leader, standing)
+                except REFUSALS as error:
                     worth = code_of(error)
+            else:
+                worth = leader
             if worth is None:
                 return None
             now.append(worth)
@@ -88,36 +92,21 @@ class Service:
             if now is not None:
                 return now
 
-    def leads_still(self, at: TopicPartition, leader: Partition, tenure: int) -> ErrorCode:
-        """Whether this broker, which was answered that it leads, still does; if not, why."""
-        now = self.known_leader(at)
-        if now is None:
-            same = tenure == self.coordinator.standing.tenure
-        elif isinstance(now, Partition):
-            same = (now.leader, now.epoch) == (leader.leader, leader.epoch)
-        else:
-            return now
-        return ErrorCode.NONE if same else ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-    async def _leader(self, at: TopicPartition) -> Leaders:
+    def leads_still(self, leadership: Leadership, tenure: int) -> ErrorCode:
+        """Whether a leadership goes on that was answered at `tenure`; if not, why."""
         try:
-            leader = await self._looked_up(at)
-            if leader.leader == self.coordinator.me.id and self.store.opening(at) is not None:
-                await self.store.opened(at)
-                leader = await self._looked_up(at)  # it may have passed on meanwhile
-        except CoordinationError as error:
+            self.leaderships.check(leadership, tenure)
+        except REFUSALS as error:
+            return code_of(error)
+        return ErrorCode.NONE
+
+    async def _leader(self, at: TopicPartition) -> Found:
+        try:
+            return [await self.leaderships.find(at)]
+        except REFUSALS as error:
             return [code_of(error)]
-        except NotLeader:
-            return [ErrorCode.NOT_LEADER_OR_FOLLOWER]
-        except LogError:
-            return [ErrorCode.KAFKA_STORAGE_ERROR]
-        return [leader]
 
-    async def _looked_up(self, at: TopicPartition) -> Partition:
-        found = self.coordinator.leader(at)
-        return found if isinstance(found, Partition) else await found
-
-    async def _leaders(self, wanted: Sequence[TopicPartition]) -> Leaders:
+    async def _leaders(self, wanted: Sequence[TopicPartition]) -> Found:
         """Asked for together, each of them once."""
         asked = tuple(dict.fromkeys(wanted))
         found = dict(zip(asked, await asyncio.gather(*map(self._leader, asked)), strict=True))
@@ -133,7 +122,7 @@ class LookUp:
         self,
         service: Service,
         wanted: Sequence[TopicPartition],
-        spawn: Callable[[Coroutine[Any, Any, Leaders]], asyncio.Task[Leaders]],
+        spawn: Callable[[Coroutine[Any, Any, Found]], asyncio.Task[Found]],
     ) -> None:
         self._service = service
         self._wanted = wanted
@@ -153,17 +142,27 @@ class Caller(NamedTuple):
     version: int
 
 
-_CODES: Final[dict[type[CoordinationError], ErrorCode]] = {
+_CODES: Final[dict[type[Exception], ErrorCode]] = {
     UnknownTopic: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
     NotEnoughBrokers: ErrorCode.INVALID_REPLICATION_FACTOR,
     NotCoordinator: ErrorCode.NOT_COORDINATOR,
     InvalidRequest: ErrorCode.INVALID_REQUEST,
+    NotLeader: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    LeadershipEnded: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    TooFewInSync: ErrorCode.NOT_ENOUGH_REPLICAS,
 }
 
 
-def code_of(error: CoordinationError) -> ErrorCode:
+def code_of(error: CoordinationError | ReplicaError | LogError) -> ErrorCode:
     """The number for it; what has none of its own passes with time, and clients try again."""
-    if not error.definite:
-        return ErrorCode.REQUEST_TIMED_OUT
-    return _CODES.get(type(error), ErrorCode.LEADER_NOT_AVAILABLE)
+    if isinstance(error, LogError):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return _CODES.get(type(error), ErrorCode.LEADER_NOT_AVAILABLE if error.definite else ErrorCode.REQUEST_TIMED_OUT)
+
+
+def epoch_fault(leadership: Leadership, epoch: int) -> ErrorCode:
+    """Why a request that names an epoch is not served under this leadership; a negative one names none."""
+    if epoch < 0 or epoch == leadership.epoch:
+        return ErrorCode.NONE
+    return ErrorCode.FENCED_LEADER_EPOCH if epoch < leadership.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -1,8 +1,8 @@
 """Bringing appended data to the disk itself without holding up the event loop.
 
-The log's state is touched on the loop's thread only. A flush is three steps: `Log.begin_flush` collects what is not
+The log's state is touched on the loop's thread only. A flush is three steps: `Syncing.begin` collects what is not
 synced (second handles to the files, so that the log may roll, cut or delete meanwhile), `Flush.run` does the blocking
-calls in any thread, `Log.end_flush` notes the outcome. `GroupCommit` strings them together for many waiters.
+calls in any thread, `Syncing.end` notes the outcome. `GroupCommit` strings them together for many waiters.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class GroupCommit:
         LogSyncFailed when the disk failed; LogNotSynced when there were no handles for it, or no room to note it;
         LogOffsetOutOfRange when the log was cut meanwhile.
         """
-        while self._log.synced_offset < offset:
+        while self._log.syncing.synced_offset < offset:
             if offset > self._log.end_offset:
                 raise LogOffsetOutOfRange(offset, self._log.start_offset, self._log.end_offset)
             if self._running is None:
@@ -104,7 +104,7 @@ class GroupCommit:
             await asyncio.wait([self._running])
 
     def _begin(self) -> "asyncio.Future[LogNotSynced | None]":
-        flush = self._log.begin_flush()
+        flush = self._log.syncing.begin()
         assert flush is not None, "something is not synced"
         return asyncio.ensure_future(self._run(flush))
 
@@ -116,7 +116,7 @@ class GroupCommit:
         finally:
             self._running = None
         try:
-            self._log.end_flush(flush)
+            self._log.syncing.end(flush)
         except LogNotSynced as refused:
             return refused
         except LogSyncFailed:

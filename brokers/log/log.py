@@ -9,10 +9,9 @@ refuses all further ones until it is opened again, and serves what it held; the 
 bytes that could not be cut off are never served.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from brokers.log.config import LogConfig, count_over
 from brokers.log.epochs import UNKNOWN_EPOCH
@@ -22,21 +21,18 @@ from brokers.log.errors import (
     LogClosed,
     LogDiskFailed,
     LogError,
-    LogNotSynced,
-    LogRefusesForNow,
     LogRefusesWrites,
-    LogSyncFailed,
     SequenceError,
 )
-from brokers.log.file_range import Stretch
-from brokers.log.files import OS_FILES, Files, is_passing, is_read_only, is_shortage, replace_file, short_write
-from brokers.log.flush import Flush, flush_handles
+from brokers.log.files import OS_FILES, Files, is_read_only, is_shortage, replace_file, short_write
 from brokers.log.producers import Producer
 from brokers.log.reader import Reader
 from brokers.log.recovery.checkpoint import FILE_NAME, Checkpoint, encode_checkpoint
 from brokers.log.recovery.recovery import Recovery
 from brokers.log.recovery.snapshots import prune_snapshots, restore_producers, save_producers
 from brokers.log.segment import OpenSegments, Segment, new_segment
+from brokers.log.syncing import Syncing
+from brokers.log.writing import Writing
 from brokers.notices import Notices
 from brokers.wire.batch import LENGTH_END, NO_PRODUCER, PLACE, BatchHeader
 from brokers.wire.rows import Row
@@ -84,29 +80,23 @@ class Log:
 
     def __init__(self, recovery: Recovery, open_segments: OpenSegments, now_ms: int, leader_epoch: int) -> None:
         self.recovery = recovery.report
-        self.refusal = recovery.refusal
         self._files, self._directory, self._config = recovery.files, recovery.directory, recovery.config
         self._segments = recovery.segments
         self._active = recovery.segments[-1]
-        self._epochs = recovery.epochs
         self._open_segments = open_segments
-        self._reader = Reader(self._segments, open_segments, self._config.read_positions_max)
-        self._notices, self._synced = recovery.notices, recovery.synced
-        self._recovered_offset, self._first_offset = recovery.recovered_offset, recovery.start_offset
+        self.epochs = recovery.epochs
+        self.reader = Reader(self._segments, open_segments, self._config.read_positions_max)
+        self.writing = Writing(self._directory, recovery.notices, recovery.mending.refusal)
+        self.syncing = Syncing(recovery, open_segments, self.writing, self._save_checkpoint)
+        self._notices, self._first_offset = recovery.notices, recovery.start_offset
         self._epoch_span = recovery.epoch_span
-        self._generation = 0
-        self._sync_failed = False
         self.start_offset = self._segments[0].base_offset
         self.end_offset = self._active.end_offset
-        self.synced_offset = recovery.promised_offset
-        self._unsynced = [sealed for sealed in self._segments[:-1] if sealed.end_offset > self._recovered_offset]
-        self._unsynced.append(self._active)
-        self._names_unsynced = True
         self._restore_producers(now_ms)
-        if leader_epoch > self._epochs.latest:
-            self._epochs.begin(leader_epoch, self.end_offset)
-        self._saved_epoch = self._epochs.latest
-        if self.refusal is None:
+        if leader_epoch > self.epochs.latest:
+            self.epochs.begin(leader_epoch, self.end_offset)
+        self._saved_epoch = self.epochs.latest
+        if self.writing.refusal is None:
             self._note_open()
         self.recovery.tell(self._directory, self._notices)
 
@@ -114,20 +104,11 @@ class Log:
         """Have it in the checkpoint that the log is not closed. If the disk refuses, it can still be read; OSError for
         want of a handle or memory, so that the log is opened again instead."""
         try:
-            self._save_checkpoint(clean=False)
+            self._save_checkpoint()
         except OSError as error:
             if is_shortage(error):
                 raise
-            self._end_writing(f"cannot note that it is open: {error}", told=is_read_only(error))
-
-    def _end_writing(self, reason: str, *, told: bool = False) -> str:
-        """Refuse writes from now on; the whole reason. `told`: the process has said it for all its logs."""
-        self.refusal = f"{self._directory} was closed for writing: {reason}"
-        if told:
-            self._notices.count(logs_closed_for_writing=1)
-        else:
-            self._notices.tell(self.refusal, logs_closed_for_writing=1)
-        return self.refusal
+            self.writing.end(f"cannot note that it is open: {error}", told=is_read_only(error))
 
     # Appending
 
@@ -202,12 +183,12 @@ class Log:
 
     def _make_ready(self, size_bytes: int, leader_epoch: int) -> None:
         """Before so much is appended."""
-        if self.refusal is not None:
-            raise LogRefusesWrites(self.refusal)
+        if self.writing.refusal is not None:
+            raise LogRefusesWrites(self.writing.refusal)
         if leader_epoch != self._saved_epoch:
             self._begin_epoch(leader_epoch)
         if self._active.size and self._active.size + size_bytes > self._config.segment_bytes:
-            self._prepare("begin a segment", self._roll)
+            self.writing.prepare("begin a segment", self._roll)
 
     def _write(self, buffers: Sequence[bytearray | memoryview], size: int) -> None:
         try:
@@ -220,148 +201,31 @@ class Log:
         try:
             self._files.truncate(self._active.handle, self._active.size)
         except OSError as error:
-            refusal = self._end_writing(f"{failed.strerror}, which could not be undone: {error}")
+            refusal = self.writing.end(f"{failed.strerror}, which could not be undone: {error}")
             raise LogChangeUncertain(refusal) from error
-        self._refuse(f"cannot write {self._active.path.name}", failed)
+        self.writing.refuse(f"cannot write {self._active.path.name}", failed)
 
     def _begin_epoch(self, leader_epoch: int) -> None:
         """Have the new epoch in the checkpoint before a batch carries it, so that a start can tell it from damage."""
-        if leader_epoch < self._epochs.latest:
-            raise LeaderEpochStale(f"epoch {leader_epoch} is over, the log is at {self._epochs.latest}")
-        if leader_epoch > self._epochs.latest:
-            self._epochs.begin(leader_epoch, self.end_offset)
+        if leader_epoch < self.epochs.latest:
+            raise LeaderEpochStale(f"epoch {leader_epoch} is over, the log is at {self.epochs.latest}")
+        if leader_epoch > self.epochs.latest:
+            self.epochs.begin(leader_epoch, self.end_offset)
         self._saved_epoch = _UNSAVED
-        self._prepare("note a leader epoch", lambda: self._save_checkpoint(clean=False))
-
-    def _prepare(self, what: str, change: Callable[[], None]) -> None:
-        """Prepare an append; if the disk refuses, so does the log, and nothing was appended."""
-        try:
-            change()
-        except OSError as error:
-            self._refuse(f"cannot {what}", error)
-
-    def _refuse(self, what: str, error: OSError) -> NoReturn:
-        """Nothing was appended: for now, where the reason may pass by itself, or until the log is opened again."""
-        if is_passing(error):
-            line = f"{self._directory}: {what}: {error.strerror}; writes are refused as long as that lasts"
-            self._notices.tell_once(line, writes_refused_for_now=1)
-            raise LogRefusesForNow(line) from error
-        raise LogRefusesWrites(self._end_writing(f"{what}: {error}")) from error
+        self.writing.prepare("note a leader epoch", self._save_checkpoint)
 
     def _roll(self) -> None:
         sealed = self._active
         self._active = new_segment(self._files, self._directory, self.end_offset, sealed.interval_bytes)
         self._segments.append(self._active)
-        self._unsynced.append(self._active)
-        self._names_unsynced = True
-        self._reader.note_position(self.end_offset, self._active, 0)
+        self.syncing.rolled(self._active)
+        self.reader.note_position(self.end_offset, self._active, 0)
         try:
             sealed.save_index(durable=False)
             save_producers(self._files, self._directory, self._producers, self.end_offset, durable=False)
         except OSError:
             return  # copies of what the segments hold; without its index the segment just stays open
         self._open_segments.adopt(sealed)
-
-    # Reading
-
-    def read(self, offset: int, bytes_max: int, records_max: int | None = None) -> bytes:
-        """Whole batches, the first of them the one that contains `offset`; nothing at the log's end.
-
-        As many as fit into `bytes_max` and hold no more than `records_max` records together, but always one. For a
-        reader whose end is not the log's (of committed batches, say) the caller passes the records before that end.
-        LogOffsetOutOfRange; LogUnreadable when the first batch is damaged on disk; LogDiskFailed.
-        """
-        return self._reader.read(offset, bytes_max, records_max)
-
-    def lend(self, offset: int, bytes_max: int, records_max: int | None, read_bytes_max: int) -> bytes | Stretch:
-        """What `read` gives; if that is more than `read_bytes_max`, it stays in its file, to be sent from there."""
-        return self._reader.lend(offset, bytes_max, records_max, read_bytes_max)
-
-    @property
-    def read_end(self) -> int:
-        """The offset behind the last batch of the last read that returned any."""
-        return self._reader.read_end
-
-    def batch_for_timestamp(self, timestamp: int) -> bytes | None:
-        """The first batch with a record that is not older than `timestamp`; None when all records are older.
-
-        LogUnreadable when the way to it leads through damage; LogDiskFailed; LogClosed.
-        """
-        return self._reader.batch_for_timestamp(timestamp)
-
-    def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest epoch in the log up to `leader_epoch`, and the offset behind its last batch (KIP-101)."""
-        return self._epochs.end_of(leader_epoch, self.end_offset)
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch of the last batch, or a higher one that is noted for the next; -1 when there is none."""
-        return self._epochs.latest
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes in all segments."""
-        return sum(segment.size for segment in self._segments)
-
-    # Syncing
-
-    def begin_flush(self, *, sealed_only: bool = False) -> Flush | None:
-        """What has to be synced now; None when that is nothing. Run it anywhere, then hand it to `end_flush`.
-
-        One at a time. `sealed_only` leaves the growing segment alone: under `fsync: never` it shortens the scan after
-        a crash without ever syncing what is being written.
-        """
-        if self._sync_failed:
-            raise LogSyncFailed(self.refusal)
-        if self._reader.closed:
-            raise LogClosed(f"{self._directory} is closed")
-        segments = [segment for segment in self._unsynced if not (sealed_only and segment is self._active)]
-        if not segments or (self.synced_offset == self.end_offset and not self._names_unsynced):
-            return None
-        directory = self._directory if self._names_unsynced else None
-        handles, directory_handle = flush_handles(self._files, segments, self._open_segments, self._synced, directory)
-        end_offset = segments[-1].end_offset
-        return Flush(self._files, handles, segments, directory_handle, end_offset, self._generation)
-
-    def end_flush(self, flush: Flush) -> None:
-        """Note what was synced, in the log's record of it before anybody is told.
-
-        LogSyncFailed when the disk failed, after which the log refuses writes for good.
-        """
-        if self._reader.closed:
-            return  # nobody relies on what would be noted, and its folder may be another's by now
-        if flush.error is not None:
-            self._sync_failed = True
-            raise LogSyncFailed(self._end_writing(f"a sync failed: {flush.error}")) from flush.error
-        if flush.generation != self._generation:
-            return  # the log was cut meanwhile: these offsets may be other batches by now
-        self._names_unsynced &= flush.directory is None
-        self._note_synced(flush.end_offset)
-        done = {segment for segment in flush.segments if segment.end_offset <= flush.end_offset} - {self._active}
-        if done:  # sealed, and nothing was added to them since the flush began
-            self._unsynced = [segment for segment in self._unsynced if segment not in done]
-            self._recovered_offset = self._unsynced[0].base_offset
-            with suppress(LogRefusesForNow, LogRefusesWrites):  # of no concern to who waits for the sync
-                self._prepare("note what is synced", lambda: self._save_checkpoint(clean=False))
-
-    def _note_synced(self, offset: int) -> None:
-        if offset <= self.synced_offset:
-            return
-        try:
-            self._synced.write(offset)
-        except OSError as error:
-            if is_passing(error):
-                raise LogNotSynced(f"{self._directory}: cannot note what is synced: {error}") from error
-            self._sync_failed = True
-            raise LogSyncFailed(self._end_writing(f"cannot note what is synced: {error}")) from error
-        self.synced_offset = offset
-
-    def flush(self) -> None:
-        """Sync everything now, blocking."""
-        flush = self.begin_flush()
-        if flush is not None:
-            flush.run()
-            self.end_flush(flush)
 
     # Cutting
 
@@ -371,25 +235,22 @@ class Log:
         Within damage the cut is made where the damage begins, so that a follower can fetch what it has lost again.
         Producers and epochs go back with it. LogChangeUncertain when the disk stops it half-way.
         """
-        if self.refusal is not None:
-            raise LogRefusesWrites(self.refusal)
+        if self.writing.refusal is not None:
+            raise LogRefusesWrites(self.writing.refusal)
         if offset == self.end_offset:
             return offset
-        segment, position, end_offset = self._reader.cut_point(offset)
+        segment, position, end_offset = self.reader.cut_point(offset)
         try:
             self._truncate(segment, position, end_offset)
         except OSError as error:
-            raise LogChangeUncertain(self._end_writing(f"cutting at {end_offset} failed: {error}")) from error
+            raise LogChangeUncertain(self.writing.end(f"cutting at {end_offset} failed: {error}")) from error
         return end_offset
 
     def _truncate(self, last: Segment, position: int, end_offset: int) -> None:
         """The promises first, so that no crash in between finds more promised than is there."""
-        self._generation += 1
-        self._reader.forget_positions()
-        self._recovered_offset = min(self._recovered_offset, last.base_offset)
-        self._epochs.cut(end_offset)
-        self._save_checkpoint(clean=False)
-        self._synced.lower(end_offset, durable=self._config.durable)
+        self.reader.forget_positions()
+        self.epochs.cut(end_offset)
+        self.syncing.begin_cut(last, end_offset, durable=self._config.durable)
         if last is not self._active:
             last.open_for_appending()
             self._open_segments.forget(last)
@@ -398,9 +259,7 @@ class Log:
             self._active = last
         last.cut(position, end_offset)
         self.end_offset = end_offset
-        self.synced_offset = min(self.synced_offset, end_offset)
-        self._unsynced = [segment for segment in self._unsynced if segment is not last] + [last]
-        self._names_unsynced = True
+        self.syncing.end_cut(last, end_offset)
         prune_snapshots(self._files, self._directory, range(end_offset + 1))
         self._restore_producers(self._producers.now_ms)
 
@@ -408,7 +267,7 @@ class Log:
         segment.remove()
         self._open_segments.forget(segment)
         self._segments.remove(segment)
-        self._unsynced = [unsynced for unsynced in self._unsynced if unsynced is not segment]
+        self.syncing.removed(segment)
 
     def retain(self, now_ms: int) -> int:
         """Remove whole segments that the retention settings no longer keep, never the growing one; how many went.
@@ -416,7 +275,7 @@ class Log:
         To be called now and then, with the same clock as `open`: it also forgets producers that stopped writing.
         Records without a timestamp are kept by time for ever. LogDiskFailed when a file cannot be removed; LogClosed.
         """
-        if self._reader.closed:
+        if self.reader.closed:
             raise LogClosed(f"{self._directory} is closed")
         self._producers.expire(now_ms, self._config.producer_unused_ms_max)
         count = count_over(self._segments, self._config, now_ms)
@@ -424,12 +283,12 @@ class Log:
             return 0
         try:
             self._first_offset = self._segments[count].base_offset  # noted first: what is gone then is not missed
-            self._save_checkpoint(clean=False)
+            self._save_checkpoint()
             for _ in range(count):
-                self._reader.forget_positions()
+                self.reader.forget_positions()
                 self._remove(self._segments[0])
                 self.start_offset = self._segments[0].base_offset
-                self._epochs.drop_before(self.start_offset)
+                self.epochs.drop_before(self.start_offset)
                 prune_snapshots(self._files, self._directory, range(self.start_offset, self.end_offset + 1))
         except OSError as error:
             line = f"{self._directory}: cannot remove a segment: {error}"
@@ -444,7 +303,7 @@ class Log:
 
         What was appended is synced first, unless the policy is `never`. No flush may be running.
         """
-        in_order = self.refusal is None and self._settle()
+        in_order = self.writing.refusal is None and self._settle()
         self._close_files("closed")
         return in_order
 
@@ -452,7 +311,7 @@ class Log:
         durable = self._config.durable
         try:
             if durable:
-                self.flush()
+                self.syncing.flush()
             self._active.save_index(durable=durable)
             save_producers(self._files, self._directory, self._producers, self.end_offset, durable=durable)
             keep = {segment.base_offset for segment in self._segments} | {self.end_offset}
@@ -473,24 +332,23 @@ class Log:
             if segment in self._open_segments:
                 self._open_segments.forget(segment)
                 open_segments.adopt(segment)
-        self._open_segments = self._reader.open_segments = open_segments
+        self._open_segments = self.reader.open_segments = self.syncing.open_segments = open_segments
 
     def _close_files(self, how: str) -> None:
-        self._generation += 1
-        self._reader.close()
-        self._synced.close()
-        self.refusal = self.refusal or f"{self._directory} was {how}"
+        self.reader.close()
+        self.syncing.close()
+        self.writing.refusal = self.writing.refusal or f"{self._directory} was {how}"
         for segment in self._segments:
             self._open_segments.forget(segment)
             segment.close()
 
-    def _save_checkpoint(self, *, clean: bool) -> None:
+    def _save_checkpoint(self, *, clean: bool = False) -> None:
         clean_end = self.end_offset if clean else None
-        epochs = tuple(self._epochs.entries)
-        checkpoint = Checkpoint(self._recovered_offset, clean_end, epochs, self._first_offset)
+        epochs = tuple(self.epochs.entries)
+        checkpoint = Checkpoint(self.syncing.recovered_offset, clean_end, epochs, self._first_offset)
         path = self._directory / FILE_NAME
         replace_file(self._files, path, encode_checkpoint(checkpoint), durable=self._config.durable)
-        self._saved_epoch = self._epochs.latest
+        self._saved_epoch = self.epochs.latest
 
     def _restore_producers(self, now_ms: int) -> None:
         where = self._files, self._directory, self._segments, self._open_segments

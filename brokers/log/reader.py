@@ -28,15 +28,20 @@ class Reader:
         self._positions_max = positions_max
         self._positions: dict[int, tuple[Segment, int]] = {}
         self.closed = False
-        self.read_end = 0  # the offset behind the last batch that was read
+        self.read_end = 0  # the offset behind the last batch of the last read that returned any
 
-    def read(self, offset: int, bytes_max: int, records_max: int | None) -> bytes:
-        """See Log.read."""
+    def read(self, offset: int, bytes_max: int, records_max: int | None = None) -> bytes:
+        """Whole batches, the first of them the one that contains `offset`; nothing at the log's end.
+
+        As many as fit into `bytes_max` and hold no more than `records_max` records together, but always one. For a
+        reader whose end is not the log's (of committed batches, say) the caller passes the records before that end.
+        LogOffsetOutOfRange; LogUnreadable when the first batch is damaged on disk; LogDiskFailed.
+        """
         found = self._find(offset, bytes_max, records_max)
         return b"" if found is None else found[0].read(found[2], found[1])
 
     def lend(self, offset: int, bytes_max: int, records_max: int | None, read_bytes_max: int) -> bytes | Stretch:
-        """See Log.lend."""
+        """What `read` gives; if that is more than `read_bytes_max`, it stays in its file, to be sent from there."""
         found = self._find(offset, bytes_max, records_max)
         if found is None:
             return b""
@@ -126,7 +131,10 @@ class Reader:
         self.forget_positions()
 
     def batch_for_timestamp(self, timestamp: int) -> bytes | None:
-        """See Log.batch_for_timestamp."""
+        """The first batch with a record that is not older than `timestamp`; None when all records are older.
+
+        LogUnreadable when the way to it leads through damage; LogDiskFailed; LogClosed.
+        """
         if self.closed:
             raise LogClosed("the log is closed")
         for segment in self._segments:

@@ -1,7 +1,7 @@
 """One file of the log: batches one behind the other, exactly as producers sent them but for offset and epoch.
 
 Positions are found through the sparse index and a short walk along headers from there. What this process wrote is
-known to be good; what it found at its start is in doubt until it was proven (see doubt.py).
+known to be good; what it found at its start is in doubt until it was proven (see lazy_check.py).
 """
 
 from collections import OrderedDict

@@ -28,7 +28,7 @@ class Opening:
     `before` is the error of the try before this one.
     """
 
-    __slots__ = ("_over", "at", "before", "error", "topic")
+    __slots__ = ("_over", "_requests", "at", "before", "error", "topic")
 
     def __init__(self, at: TopicPartition, topic: Topic, before: LogError | None = None) -> None:
         self.at = at
@@ -36,14 +36,34 @@ class Opening:
         self.before = before
         self.error: LogError | None = None
         self._over = asyncio.Event()
+        self._requests: set[asyncio.Future[None]] = set()
 
     async def over(self) -> None:
         """Wait until the log is open, could not be opened, or is not wanted any more."""
         await self._over.wait()
 
+    async def asked_for(self) -> None:
+        """The same for a request, which waits no longer than this broker leads. Raises what `pass_on` is given."""
+        if not self._over.is_set():
+            request: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._requests.add(request)
+            try:
+                await request
+            finally:
+                self._requests.discard(request)
+
+    def pass_on(self, why: Exception) -> None:
+        """Another leads: nobody need wait here. The log is opened all the same."""
+        for request in self._requests:
+            if not request.done():
+                request.set_exception(why)
+
     def end(self, error: LogError | None = None) -> None:
         self.error = error
         self._over.set()
+        for request in self._requests:
+            if not request.done():
+                request.set_result(None)
 
 
 class Openings:

@@ -1,4 +1,4 @@
-"""The partitions that this broker holds: one folder and one log each, and who waits for the next message.
+"""The partitions that this broker holds: one folder, one log and one replica each.
 
 Both listeners reach the logs through here, so that they see the same topics, offsets and bounds. Everything runs on the
 event loop's thread, but for what waits for the disk to open, close or delete: that is done in threads of the store's
@@ -13,138 +13,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.epochs import UNKNOWN_EPOCH
 from brokers.log.errors import LogDiskFailed, LogError
-from brokers.log.files import OS_FILES, Files, is_read_only
-from brokers.log.flush import GroupCommit
+from brokers.log.files import OS_FILES, Files
 from brokers.log.log import Log
 from brokers.log.segment import OpenSegments
 from brokers.notices import Notices
+from brokers.replication.deletions import Deletions
+from brokers.replication.errors import NotLeader
 from brokers.replication.openings import AT_ONCE_MAX, Opening, Openings
 from brokers.replication.partition_folders import PartitionFolders
+from brokers.replication.replica import Replica, now_ms
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from brokers.log.errors import SequenceError
-    from brokers.log.file_range import Stretch
-    from brokers.log.log import Batch
-    from brokers.wire.rows import Row
     from coordinators.model import ClusterView, Topic
 
 OPENED_WITHIN_S: Final = 10.0
 _NAMED_MAX: Final = 5
 _LOG: Final = logging.getLogger(__name__)
 T = TypeVar("T")
-_EPOCH_NS: Final = time.time_ns() - time.monotonic_ns()
-
-
-class NotLeader(Exception):
-    """Another broker leads the partition, or nobody does. Definite; the client asks anew who leads."""
-
-    definite = True
-
-
-class TooFewInSync(Exception):
-    """Fewer replicas are in sync than the topic asks for before `acks=all`. Definite; clients try again."""
-
-    definite = True
-
-
-class HeldPartition:
-    """A partition's log, and the callbacks of those who wait for data behind its end.
-
-    The object stays the same as long as the partition is held, so a connection may keep it; `deleted` says that it is
-    over. `waiters` are called after each append, in the same turn of the event loop.
-    """
-
-    __slots__ = ("_commit", "_fsync_always", "at", "deleted", "log", "settings", "waiters")
-
-    def __init__(self, at: TopicPartition, log: Log, topic: Topic, *, fsync_always: bool) -> None:
-        self.at = at
-        self.log = log
-        self.settings = topic.settings
-        self.waiters: set[Callable[[], None]] = set()
-        self.deleted = False
-        self._commit = GroupCommit(log)
-        self._fsync_always = fsync_always
-
-    @property
-    def start_offset(self) -> int:
-        return self.log.start_offset
-
-    @property
-    def end_offset(self) -> int:
-        return self.log.end_offset
-
-    def append(self, batches: Sequence[Batch], leader_epoch: int) -> list[int | SequenceError]:
-        """Append batches that `check_produced` found good, in one write. See `Log.append`."""
-        results = self.log.append(batches, leader_epoch)
-        self._appended()
-        return results
-
-    def append_row(self, row: Row, leader_epoch: int) -> range:
-        """Append batches that are alike, in one write. See `Log.append_row`."""
-        offsets = self.log.append_row(row, leader_epoch)
-        self._appended()
-        return offsets
-
-    def _appended(self) -> None:
-        for wake in tuple(self.waiters):
-            wake()
-
-    def read(self, offset: int, bytes_max: int, records_max: int = 0) -> bytes:
-        """Whole batches from `offset`; at most `records_max` records (0: no bound), and what the topic allows."""
-        return self.log.read(offset, bytes_max, self._records_max(records_max))
-
-    def lend(self, offset: int, bytes_max: int, records_max: int, read_bytes_max: int) -> bytes | Stretch:
-        """The same, left in its file where it is more than `read_bytes_max`."""
-        return self.log.lend(offset, bytes_max, self._records_max(records_max), read_bytes_max)
-
-    def _records_max(self, asked: int) -> int | None:
-        allowed = self.settings.fetch_records_max
-        return (min(asked, allowed) if asked and allowed else asked or allowed) or None
-
-    def durable(self, offset: int) -> Awaitable[None] | None:
-        """What to wait for before what lies before `offset` may be acknowledged; None where that is nothing."""
-        return self._commit.synced(offset) if self._fsync_always else None
-
-    async def sync(self) -> None:
-        """Bring everything to the disk, as `fsync: interval` does from time to time."""
-        await self._commit.synced(self.log.end_offset)
-
-    async def settled(self) -> None:
-        """Return once the disk does nothing more for the partition; only then its log may be closed."""
-        await self._commit.over()
-
-    @property
-    def synced(self) -> bool:
-        return self.log.synced_offset == self.log.end_offset
-
-    def abandon(self) -> None:
-        """The partition is over: tell those who wait, and leave its log as it is."""
-        self.deleted = True
-        for wake in tuple(self.waiters):
-            wake()
-        self.log.abandon()
-
-    async def maintain(self, *, sync_sealed: bool) -> None:
-        """Drop what retention no longer keeps; with `sync_sealed`, sync all but the segment that grows, so that a start
-        after a crash has little to scan though nothing is ever synced on the way of a request."""
-        flush = self.log.begin_flush(sealed_only=True) if sync_sealed else None
-        if flush is not None:
-            await asyncio.get_running_loop().run_in_executor(None, flush.run)
-            self.log.end_flush(flush)
-        self.log.retain(_now_ms())
 
 
 class Store:
@@ -171,17 +68,15 @@ class Store:
         self._openings = Openings(self._threads, self._open, self._opened, self._not_opened)
         self._open_segments = OpenSegments()
         self._notices = notices or Notices()
-        self._held: dict[tuple[str, int], HeldPartition] = {}
+        self._held: dict[tuple[str, int], Replica] = {}
         self._topics: dict[str, Topic] = {}  # of this or another broker's partitions, as they were followed first
         self._followed: ClusterView | None = None
-        self._deletions: dict[str, list[asyncio.Task[LogError | None]]] = {}
-        self._removing = asyncio.Lock()
+        self._deletions = Deletions(self._folders, self._threads)
         self._started = False
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     # --- what is held -------------------------------------------------------------------------------------
 
-    def partition(self, topic: str, number: int) -> HeldPartition | None:
+    def partition(self, topic: str, number: int) -> Replica | None:
         """None also where it is not open yet; see `opening`."""
         self._follow_newest()
         return self._held.get((topic, number))
@@ -202,14 +97,14 @@ class Store:
         self._openings.hurry(at)
         try:
             async with asyncio.timeout(OPENED_WITHIN_S):
-                await opening.over()
+                await opening.asked_for()
         except TimeoutError:
             raise NotLeader(f"{at.topic}-{at.partition} is still being opened") from None
         if opening.error is not None:
             raise opening.error
 
     @property
-    def partitions(self) -> list[HeldPartition]:
+    def partitions(self) -> list[Replica]:
         return list(self._held.values())
 
     # --- following ----------------------------------------------------------------------------------------
@@ -224,7 +119,7 @@ class Store:
         A view in which this broker itself is not there deletes nothing: who is shut out of the cluster, or reads what
         is another's, does not know what exists. What could not be opened is tried again, as it is by `maintain`.
         """
-        self._followed = view
+        before, self._followed = {} if self._followed is None else self._followed.topics, view
         self._openings.begin_failed_again()
         if self._me in view.brokers:
             for topic in list(self._topics.values()):
@@ -237,15 +132,26 @@ class Store:
                 for number, partition in enumerate(topic.partitions):
                     if self._me in partition.replicas:
                         self._openings.begin(TopicPartition(topic.name, number), topic)
+            elif topic is not before.get(topic.name):
+                self._hear(topic)
+
+    def _hear(self, topic: Topic) -> None:
+        """Tell the replicas of a topic that changed, and who waits for one whose log is not open yet."""
+        for number, partition in enumerate(topic.partitions):
+            at = TopicPartition(topic.name, number)
+            replica = self._held.get(at)
+            if replica is not None:
+                replica.hear(partition)
+            elif partition.leader != self._me and (opening := self._openings.get(at)) is not None:
+                opening.pass_on(NotLeader(f"{topic.name}-{number} is led by broker {partition.leader}"))
 
     async def caught_up(self, topic: str | None = None) -> None:
         """Return when what was followed of a topic, or of all, has come to be here.
 
         Raises `LogError` where the disk refused some of it.
         """
-        deletions = [self._deletions.get(topic, [])] if topic is not None else list(self._deletions.values())
         openings = [opening for opening in self._openings.all if topic in {None, opening.at.topic}]
-        refused = [await asyncio.shield(deletion) for same_name in deletions for deletion in tuple(same_name)]
+        refused = [await asyncio.shield(deletion) for deletion in self._deletions.under_way(topic)]
         for opening in openings:
             await opening.over()
             refused.append(opening.error)
@@ -258,7 +164,7 @@ class Store:
 
         Raises `LogError` where a log cannot be opened.
         """
-        self._spawn(self._remove(self._folders.remove_deleted))
+        self._deletions.go_on()
         self.follow(view)
         await self.caught_up()
         self._started = True
@@ -287,12 +193,15 @@ class Store:
             raise LogDiskFailed(f"cannot make {folder.parent}: {error}") from error
         partition = topic.partitions[opening.at.partition]
         epoch = partition.epoch if partition.leader == self._me else UNKNOWN_EPOCH
-        return Log.open(folder, config, now_ms=_now_ms(), files=self._files, leader_epoch=epoch, notices=self._notices)
+        return Log.open(folder, config, now_ms=now_ms(), files=self._files, leader_epoch=epoch, notices=self._notices)
 
     def _opened(self, opening: Opening, log: Log) -> None:
         log.share(self._open_segments)
         always = self._config.fsync is FsyncPolicy.ALWAYS
-        self._held[opening.at] = HeldPartition(opening.at, log, opening.topic, fsync_always=always)
+        replica = self._held[opening.at] = Replica(opening.at, log, opening.topic, self._me, fsync_always=always)
+        now = self._followed.topics.get(opening.at.topic) if self._followed is not None else None
+        if now is not None and now.life == opening.topic.life:
+            replica.hear(now.partitions[opening.at.partition])
 
     def _not_opened(self, error: LogError) -> None:
         if self._started:  # else the start ends with it
@@ -304,39 +213,10 @@ class Store:
         del self._topics[topic.name]
         in_threads = self._openings.drop(topic)
         for number in range(len(topic.partitions)):
-            held = self._held.pop((topic.name, number), None)
-            if held is not None:
-                held.abandon()
-        deletion = self._spawn(self._delete(topic, in_threads))
-        under_way = self._deletions.setdefault(topic.name, [])
-        under_way.append(deletion)
-        deletion.add_done_callback(lambda _: self._forget(topic.name, deletion))
-
-    def _forget(self, name: str, deletion: asyncio.Task[LogError | None]) -> None:
-        self._deletions[name].remove(deletion)
-        if not self._deletions[name]:
-            del self._deletions[name]
-
-    async def _delete(self, topic: Topic, in_threads: Sequence[Opening]) -> LogError | None:
-        """Over when the topic's logs are no topic's any more; to remove them may take longer."""
-        for opening in in_threads:
-            await opening.over()
-        try:
-            apart = await self._in_thread(self._folders.set_apart, topic)
-        except OSError as error:
-            _LOG.error("broker: cannot delete the logs of topic %s: %s", topic.name, error)
-            return LogDiskFailed(f"cannot delete the logs of topic {topic.name}: {error}")
-        if apart is not None:
-            self._spawn(self._remove(self._folders.remove, apart))
-        return None
-
-    async def _remove(self, remove: Callable[..., None], *arguments: Path) -> None:
-        async with self._removing:
-            try:
-                await self._in_thread(remove, *arguments)
-            except OSError as error:
-                if not is_read_only(error):
-                    _LOG.error("broker: cannot remove what was deleted, the next start tries again: %s", error)
+            replica = self._held.pop((topic.name, number), None)
+            if replica is not None:
+                replica.abandon()
+        self._deletions.begin(topic, in_threads)
 
     # --- now and then, and at the end ---------------------------------------------------------------------
 
@@ -358,28 +238,16 @@ class Store:
         """Close every log in order, so that the next start has nothing to recover."""
         self._folders.stop()
         await self._openings.close()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._deletions.close()
         await asyncio.gather(*[self._close_logs() for _ in range(AT_ONCE_MAX)])
         self._threads.shutdown()
 
     async def _close_logs(self) -> None:
         while self._held:
             _, held = self._held.popitem()
-            await held.settled()
+            await held.acknowledgements.close()
             held.log.share(OpenSegments())
             await self._in_thread(held.log.close)
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
-
-    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-
-def _now_ms() -> int:
-    """Milliseconds since 1970 on a clock that does not jump: nothing is to be deleted because somebody set the time."""
-    return (_EPOCH_NS + time.monotonic_ns()) // 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from brokers.log.errors import LogError, LogOffsetOutOfRange, SequenceError
-from brokers.replication.store import NotLeader, TooFewInSync
+from brokers.replication.errors import NotLeader, TooFewInSync
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.wire.batch import BatchError, Record, RecordToSend
 from coordinators import errors as coordination
@@ -15,7 +15,7 @@ from coordinators.model import Topic, TopicSettings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from brokers.replication.store import HeldPartition, Store
+    from brokers.replication.store import Store
 
 # Every error that an operation may end with, most special first.
 _CODES: Final[Sequence[tuple[type[Exception], pb.ErrorCode.ValueType]]] = (
@@ -114,14 +114,14 @@ def topic_of(topic: Topic, store: Store) -> pb.Topic:
         ),
     )
     for number, partition in enumerate(topic.partitions):
-        held: HeldPartition | None = store.partition(topic.name, number)
+        replica = store.partition(topic.name, number)
         answer.partitions.add(
             number=number,
             leader=partition.leader,
             epoch=partition.epoch,
             replicas=partition.replicas,
             in_sync=partition.in_sync,
-            start_offset=None if held is None else held.start_offset,
-            end_offset=None if held is None else held.end_offset,
+            start_offset=None if replica is None else replica.start_offset,
+            end_offset=None if replica is None else replica.readable_end,
         )
     return answer

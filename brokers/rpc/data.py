@@ -6,16 +6,15 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from brokers.replication.store import HeldPartition, NotLeader, TooFewInSync
+from brokers.replication.leaderships import Leaderships
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import REFUSALS, error_of, to_send
 from brokers.rpc.brokerlab_pb2_grpc import DataServicer
 from brokers.rpc.unpacking import UNPACKED_BYTES_MAX, Unpacking, unpacked_bytes_max
 from brokers.slices import Slices
 from brokers.wire.batch import check_produced, encode_batch
-from coordinators.errors import InvalidRequest, Unavailable, UnknownTopic
-from coordinators.leadership import enough_in_sync
-from coordinators.model import Committed, Partition, TopicPartition
+from coordinators.errors import InvalidRequest
+from coordinators.model import Committed, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -23,8 +22,10 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from brokers.metrics import Metrics
+    from brokers.replication.replica import Leadership, Replica
     from brokers.replication.store import Store
     from coordinators.api import Coordinator, Standing
+    from coordinators.model import Partition
 
 # Requests of one stream that are looked up at once, where the architecture looks each of them up.
 PIPELINED_MAX: Final = 64
@@ -39,17 +40,18 @@ COMMIT_OFFSETS_MAX: Final = 10_000
 ACKS_ALL: Final = -1
 
 
-class _Leader(NamedTuple):
-    """Who leads, the question under way, or why it cannot be asked; and what the answer rests on."""
+class _Asked(NamedTuple):
+    """This broker's leadership, the question under way who leads, or why it cannot be asked; and what the answer rests
+    on."""
 
-    answer: Partition | asyncio.Future[Partition] | Exception
+    answer: Leadership | asyncio.Future[Partition] | Exception
     standing: Standing
 
 
 _Synced = asyncio.Future[pb.ProduceResponse]
 # What became of a request, is becoming of it, or why nothing does.
 _Outcome = pb.ProduceResponse | _Synced | Exception
-_State = TypeVar("_State", bound="_Leader | _Outcome")
+_State = TypeVar("_State", bound="_Asked | _Outcome")
 # Requests of a stream in their order; None ends it.
 _Queue = asyncio.Queue[tuple[pb.ProduceRequest, _State] | None]
 
@@ -63,7 +65,7 @@ class DataService(DataServicer):
         message_bytes_max: int,
         min_insync_replicas: int = 1,
     ) -> None:
-        self._store = store
+        self._leaderships = Leaderships(coordinator, store)
         self._coordinator = coordinator
         self._metrics = metrics
         self._message_bytes_max = message_bytes_max
@@ -74,7 +76,7 @@ class DataService(DataServicer):
         self, request: pb.ProduceRequest, context: grpc.aio.ServicerContext[pb.ProduceRequest, pb.ProduceResponse]
     ) -> pb.ProduceResponse:
         try:
-            return await _acknowledged(await self._appended(request, self._leader(request)))
+            return await _acknowledged(await self._appended(request, self._asked(request)))
         except REFUSALS as error:
             return pb.ProduceResponse(base_offset=-1, error=error_of(error))
 
@@ -85,7 +87,7 @@ class DataService(DataServicer):
     ) -> AsyncIterator[pb.ProduceResponse]:
         """Ask who leads as requests come in; append and answer in their order. While some wait for the disk the next
         are appended, so that they share a sync."""
-        asked: _Queue[_Leader] = asyncio.Queue()
+        asked: _Queue[_Asked] = asyncio.Queue()
         appended: _Queue[_Outcome] = asyncio.Queue()
         room = asyncio.Semaphore(PIPELINED_MAX)
         work = (
@@ -112,17 +114,17 @@ class DataService(DataServicer):
     async def _read(
         self,
         requests: AsyncIterator[pb.ProduceRequest],
-        asked: _Queue[_Leader],
+        asked: _Queue[_Asked],
         room: asyncio.Semaphore,
     ) -> None:
         try:
             async for request in requests:
                 await room.acquire()
-                asked.put_nowait((request, self._leader(request)))
+                asked.put_nowait((request, self._asked(request)))
         finally:
             asked.put_nowait(None)
 
-    async def _append_all(self, asked: _Queue[_Leader], appended: _Queue[_Outcome]) -> None:
+    async def _append_all(self, asked: _Queue[_Asked], appended: _Queue[_Outcome]) -> None:
         try:
             while (next_one := await asked.get()) is not None:
                 request, leader = next_one
@@ -135,45 +137,46 @@ class DataService(DataServicer):
         finally:
             appended.put_nowait(None)
 
-    def _leader(self, request: pb.ProduceRequest | pb.FetchRequest) -> _Leader:
-        """The leader, or the question under way; a refusal waits for the request's turn."""
+    def _asked(self, request: pb.ProduceRequest | pb.FetchRequest) -> _Asked:
+        """The leadership, or the question under way; a refusal waits for the request's turn."""
         standing = self._coordinator.standing
         try:
-            leader = self._coordinator.leader(_at(request))
+            at = _at(request)
+            known = self._leaderships.known(at)
         except REFUSALS as error:
-            return _Leader(error, standing)
-        return _Leader(leader if isinstance(leader, Partition) else asyncio.ensure_future(leader), standing)
+            return _Asked(error, standing)
+        return _Asked(known or asyncio.ensure_future(self._leaderships.find(at)), standing)
 
-    async def _leader_now(self, at: TopicPartition, asked: _Leader) -> Partition:
-        """What was answered, if that still holds when the request has its turn; else what is answered now."""
+    async def _leadership(self, request: pb.ProduceRequest | pb.FetchRequest, asked: _Asked) -> Leadership:
+        """What was answered, if that still holds when the request has its turn; else what is answered now. Raises as
+        `Leaderships` does."""
         found, standing = asked
         if isinstance(found, Exception):
             raise found
-        if not isinstance(found, Partition):
-            found = await found
-        while (now := self._coordinator.confirmed(at, found, standing)) is None:
-            standing = self._coordinator.standing
-            found = await self._coordinator.find_leader(at)
-        return now
+        at = _at(request)
+        if isinstance(found, asyncio.Future):
+            now = self._leaderships.confirmed(at, await found, standing)
+        else:
+            now = self._leaderships.known(at)
+        return now or await self._leaderships.now(at)
 
-    async def _appended(self, request: pb.ProduceRequest, leader: _Leader) -> pb.ProduceResponse | _Synced:
+    async def _appended(self, request: pb.ProduceRequest, asked: _Asked) -> pb.ProduceResponse | _Synced:
         """The answer; where it promises what is not on the disk yet, what gives it once it is."""
-        held, known = await self._led(request, leader)
+        leadership = await self._leadership(request, asked)
         if not -1 <= request.acks <= 1:
             raise InvalidRequest(f"acks must be 0, 1 or -1 (all), not {request.acks}")
         if not request.records:
             raise InvalidRequest("a produce request carries at least one record")
         if len(request.records) > TURN_RECORDS_MAX:
             batch = await asyncio.get_running_loop().run_in_executor(None, _encoded, request)
-            held, known = await self._led(request, self._leader(request))  # it may have passed on meanwhile
+            leadership = await self._leadership(request, self._asked(request))  # it may have passed on meanwhile
         else:
             batch = _encoded(request)
-        if request.acks == ACKS_ALL and not enough_in_sync(known, held.settings, self._min_insync_replicas):
-            raise TooFewInSync(f"{request.topic}-{request.partition} has {len(known.in_sync)} replicas in sync")
+        if request.acks == ACKS_ALL:
+            leadership.check_in_sync(self._min_insync_replicas)
         header = check_produced(batch, self._message_bytes_max)
-        if not self._coordinator.serves():
-            raise Unavailable(f"broker {self._coordinator.me.id} may lead no more")
-        (base_offset,) = held.append([(batch, header)], known.epoch)
+        replica = leadership.replica
+        (base_offset,) = replica.append([(batch, header)], leadership)
         if isinstance(base_offset, Exception):
             raise base_offset
         count = self._metrics.produce
@@ -181,63 +184,36 @@ class DataService(DataServicer):
         count.messages += len(request.records)
         count.bytes += len(batch)
         answer = pb.ProduceResponse(base_offset=base_offset)
-        if request.acks != 0 and (synced := held.durable(held.end_offset)) is not None:
-            return asyncio.ensure_future(_after(synced, answer))
+        if request.acks != 0 and (acknowledged := replica.acknowledged()) is not None:
+            return asyncio.ensure_future(_after(acknowledged, answer))
         return answer
-
-    async def _led(
-        self, request: pb.ProduceRequest | pb.FetchRequest, asked: _Leader
-    ) -> tuple[HeldPartition, Partition]:
-        """The partition, once its log is open, and the leadership by which this broker serves it now.
-
-        Raises `NotLeader`, `LogError`, and what `Coordinator.leader` does.
-        """
-        at, me = _at(request), self._coordinator.me.id
-        known = await self._leader_now(at, asked)
-        held = self._store.partition(*at)
-        if held is None and known.leader == me:
-            await self._store.opened(at)
-            known = await self._leader_now(at, self._leader(request))  # it may have passed on meanwhile
-            held = self._store.partition(*at)
-        if known.leader != me or held is None:
-            raise NotLeader(f"{at.topic}-{at.partition} is led by broker {known.leader}")
-        return held, known
-
-    def _check_leads_still(self, at: TopicPartition, leader: Partition, tenure: int) -> None:
-        """After a while. Raises `NotLeader`, and what `Coordinator.leader` does."""
-        now = self._coordinator.known_leader(at)
-        same = tenure == self._coordinator.standing.tenure if now is None else now.epoch == leader.epoch
-        if not same:
-            raise NotLeader(f"{at.topic}-{at.partition} is led by broker {leader.leader} no more")
 
     async def Fetch(  # noqa: N802 - the service's name
         self, request: pb.FetchRequest, context: grpc.aio.ServicerContext[pb.FetchRequest, pb.FetchResponse]
     ) -> pb.FetchResponse:
         try:
             _check_bounds(request)
-            at = _at(request)
-            held, known = await self._led(request, self._leader(request))
+            leadership = await self._leadership(request, self._asked(request))
             tenure = self._coordinator.standing.tenure
-            await _data_behind(held, request.offset, min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000)
+            wait_s = min(request.wait_max_ms, FETCH_WAIT_MS_MAX) / 1000
+            await _data_behind(leadership.replica, request.offset, wait_s)
             async with self._slices:
-                if self._store.partition(*at) is not held:  # which may be of the topic that came after it
-                    raise UnknownTopic(f"topic {request.topic!r} was deleted")
-                self._check_leads_still(at, known, tenure)
-                return await self._fetched(request, held)
+                self._leaderships.check(leadership, tenure)
+                return await self._fetched(request, leadership.replica)
         except REFUSALS as error:
             return pb.FetchResponse(error=error_of(error))
 
-    async def _fetched(self, request: pb.FetchRequest, held: HeldPartition) -> pb.FetchResponse:
+    async def _fetched(self, request: pb.FetchRequest, replica: Replica) -> pb.FetchResponse:
         bytes_max = min(request.bytes_max or UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX)
         records_max = min(request.records_max or FETCH_RECORDS_MAX, FETCH_RECORDS_MAX)
         answer = Unpacking(request.offset, bytes_max, unpacked_bytes_max(self._message_bytes_max))
-        await answer.take(held.read(request.offset, bytes_max, records_max))
+        await answer.take(replica.read(request.offset, bytes_max, records_max))
         if answer.records:
             count = self._metrics.fetch
             count.requests += 1
             count.messages += len(answer.records)
             count.bytes += answer.stored_bytes
-        return pb.FetchResponse(records=answer.records, end_offset=held.end_offset)
+        return pb.FetchResponse(records=answer.records, end_offset=replica.readable_end)
 
     async def CommitOffsets(  # noqa: N802 - the service's name
         self,
@@ -306,21 +282,21 @@ def _forget(waiting: _Queue[_State]) -> None:
     """Drop what nobody will answer any more, and what is under way."""
     while not waiting.empty():
         _, state = waiting.get_nowait() or (None, None)
-        under_way = state.answer if isinstance(state, _Leader) else state
+        under_way = state.answer if isinstance(state, _Asked) else state
         if isinstance(under_way, asyncio.Future):
             under_way.cancel()
 
 
-async def _data_behind(held: HeldPartition, offset: int, wait_s: float) -> None:
+async def _data_behind(replica: Replica, offset: int, wait_s: float) -> None:
     """Return when there is something at `offset`, or the time is over."""
-    if offset != held.end_offset or wait_s <= 0:
+    if offset != replica.readable_end or wait_s <= 0:
         return
     arrived = asyncio.Event()
-    held.waiters.add(arrived.set)
+    replica.waiters.add(arrived.set)
     try:
         async with asyncio.timeout(wait_s):
             await arrived.wait()
     except TimeoutError:
         return
     finally:
-        held.waiters.discard(arrived.set)
+        replica.waiters.discard(arrived.set)

@@ -197,11 +197,6 @@ def _check_attributes(attributes: int) -> None:
         raise BatchTransactional("transactions are not offered")
 
 
-def crc_holds(batch: bytes | bytearray | memoryview, header: BatchHeader) -> bool:
-    """Whether the CRC matches; `batch` is exactly one whole batch."""
-    return bool(crc32c(memoryview(batch)[CRC_BEGIN:]) == header.crc)
-
-
 def encode_batch(
     records: Sequence[RecordToSend],
     *,

@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from brokers.log import Batch, FsyncPolicy, Log, LogConfig
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.log import Batch, Log
 from tests.unit.brokers.log.batches import NO_PRODUCER, abandon, batch, opened, readable
 
 
@@ -105,7 +106,7 @@ def made_log(chance: random.Random, directory: Path) -> tuple[Log, dict[int, byt
         stored[log.end_offset] = data
         log.append([(data, header)], epoch)
         if chance.randrange(10) == 0:
-            log.flush()
+            log.syncing.flush()
     return log, {offset: bytes(data) for offset, data in stored.items()}, sent
 
 
@@ -126,7 +127,7 @@ def _run(chance: random.Random, directory: Path) -> str:
         log.close()
     else:
         abandon(log)
-    promised, scanned_from = log.synced_offset, log._recovered_offset
+    promised, scanned_from = log.syncing.synced_offset, log.syncing.recovered_offset
     before = {file: file.read_bytes() for file in directory.glob("*.log")}
     path, corrupt = _damage(chance, directory)
     touched = {file for file, data in before.items() if not file.exists() or file.read_bytes() != data}
@@ -185,7 +186,7 @@ def _check_it_can_be_used(log: Log, found: dict[int, bytes], damaged: list[tuple
     abandon(log)
     log = opened(log._directory, log._config)
     assert log.end_offset == end, "recovery is not idempotent"
-    assert log.recovery.cut_bytes == 0
+    assert not log.recovery.cuts
     again, damaged_again = readable(log)
     assert again == found
     assert damaged_again == damaged
@@ -193,7 +194,7 @@ def _check_it_can_be_used(log: Log, found: dict[int, bytes], damaged: list[tuple
         assert log.append([sent[1]], 100) == [sent[0]], "a batch that was stored is stored again"
     data, header = batch(b"afterwards")
     assert log.append([(data, header)], 100) == [end]
-    assert log.read(end, 1000) == bytes(data)
+    assert log.reader.read(end, 1000) == bytes(data)
     log.close()
 
 

@@ -18,7 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from brokers.log import Batch, FsyncPolicy, Log, LogConfig, LogUnreadable
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.errors import LogUnreadable
+from brokers.log.log import Batch, Log
 from brokers.wire.batch import parse_header
 from tests.unit.brokers.log.batches import abandon, batch, everything, offsets, opened, split
 
@@ -49,7 +51,7 @@ def append_for_ever(directory: Path) -> None:
             batches.append(made_batch(offset))
             offset += batches[-1][1].records_count
         log.append(batches, leader_epoch=offset // 100)
-        log.flush()
+        log.syncing.flush()
         print(log.end_offset, flush=True)
         log.retain(now_ms=1000)
 
@@ -76,10 +78,10 @@ def check(directory: Path, acknowledged: int) -> bool:
     abandon(log)
     again = opened(directory, CONFIG)
     assert again.end_offset == log.end_offset
-    assert again.recovery.cut_bytes == 0
+    assert not again.recovery.cuts
     assert _check_content(again) == digest, "recovering twice is not recovering once"
     abandon(again)
-    return log.recovery.cut_bytes > 0
+    return bool(log.recovery.cuts)
 
 
 def check_with_a_flipped_bit(directory: Path, acknowledged: int, chance: random.Random) -> None:
@@ -103,7 +105,7 @@ def _damaged_ranges(log: Log) -> list[tuple[int, int]]:
     offset, damaged = log.start_offset, []
     while offset < log.end_offset:
         try:
-            stored = split(log.read(offset, READ_BYTES_MAX))
+            stored = split(log.reader.read(offset, READ_BYTES_MAX))
         except LogUnreadable as damage:
             damaged.append((damage.begin, damage.end))
             offset = damage.end
@@ -126,7 +128,7 @@ def _check_content(log: Log) -> bytes:
         assert stored[16:] == bytes(last[0])[16:], f"offset {header.base_offset} holds other bytes than were sent"
         digest.update(stored)
     if last is not None:
-        assert offsets(log.append([last], leader_epoch=log.leader_epoch)) == [last[1].base_sequence]
+        assert offsets(log.append([last], leader_epoch=log.epochs.latest)) == [last[1].base_sequence]
     return digest.digest()
 
 

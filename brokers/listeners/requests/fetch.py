@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from brokers.listeners.service import epoch_fault
 from brokers.log.errors import LogError, LogOffsetOutOfRange
 from brokers.log.file_range import Stretch
 from brokers.wire.apis import fetch as wire
-from brokers.wire.apis.fetch import FetchRequest, Found, Part
+from brokers.wire.apis.fetch import FetchRequest, Found
 from brokers.wire.errors import ErrorCode
-from coordinators.model import Partition, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from brokers.listeners.service import Service
-    from brokers.replication.store import HeldPartition
+    from brokers.replication.replica import Leadership, Replica
     from brokers.wire.apis.fetch import Records
 
 _LOOK_AGAIN_S: Final = 0.005
@@ -40,7 +40,6 @@ class Reading:
 
     __slots__ = (
         "_bytes",
-        "_leaders",
         "_messages",
         "_read_bytes_max",
         "_service",
@@ -54,50 +53,33 @@ class Reading:
         self,
         service: Service,
         request: FetchRequest,
-        leaders: Sequence[Partition | ErrorCode],
+        leaders: Sequence[Leadership | ErrorCode],
         *,
         read_bytes_max: int = READ_BYTES_MAX,
     ) -> None:
         self._service = service
         self._read_bytes_max = read_bytes_max
         self.request = request
-        self._leaders = leaders
         self._tenure = service.coordinator.standing.tenure
-        sources: dict[tuple[str, int], HeldPartition | ErrorCode] = {}
+        sources: dict[tuple[str, int], Leadership | ErrorCode] = {}
         self._sources = [
             # Reading one partition over and over would keep all others waiting; no client asks for that.
             ErrorCode.INVALID_REQUEST
             if (part.topic, part.partition) in sources
-            else sources.setdefault(part[:2], self._source(part.topic, part.partition, part.leader_epoch, leader))
+            else sources.setdefault(part[:2], _source(leader, part.leader_epoch))
             for part, leader in zip(request.parts, leaders, strict=True)
         ]
         self.found: list[Found] = []
         self._bytes = self._messages = 0
 
-    def _source(self, topic: str, number: int, epoch: int, leader: Partition | ErrorCode) -> HeldPartition | ErrorCode:
-        if not isinstance(leader, Partition):
-            return leader
-        held = self._service.store.partition(topic, number)
-        if leader.leader != self._service.coordinator.me.id or held is None:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if epoch >= 0 and epoch != leader.epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH if epoch < leader.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-        return held
-
     def read_again(self) -> bool:
         """The same as `read` after a while, in which the partitions may have passed to others."""
+        leads_still = self._service.leads_still
         self._sources = [
-            self._source_now(part, leader, source)
-            for part, leader, source in zip(self.request.parts, self._leaders, self._sources, strict=True)
+            source if isinstance(source, ErrorCode) else leads_still(source, self._tenure) or source
+            for source in self._sources
         ]
         return self.read()
-
-    def _source_now(
-        self, part: Part, leader: Partition | ErrorCode, source: HeldPartition | ErrorCode
-    ) -> HeldPartition | ErrorCode:
-        if isinstance(source, ErrorCode) or not isinstance(leader, Partition) or source.deleted:
-            return source
-        return self._service.leads_still(TopicPartition(part.topic, part.partition), leader, self._tenure) or source
 
     def read(self) -> bool:
         """Fill `found`; whether it is to be sent now: an error, enough bytes, or nobody would ever add to it."""
@@ -110,9 +92,11 @@ class Reading:
                 result = Found(source)
             else:
                 bytes_max = max(0, min(part.bytes_max, left)) if lent < _LENT_MAX else 0
-                result = _read(source, part.offset, bytes_max, limits.fetch_records_max, to_read, first=total == 0)
+                result = _read(
+                    source.replica, part.offset, bytes_max, limits.fetch_records_max, to_read, first=total == 0
+                )
                 if len(result.records):
-                    messages += source.log.read_end - part.offset
+                    messages += source.replica.log.reader.read_end - part.offset
                     if isinstance(result.records, Stretch):
                         lent += 1
                     else:
@@ -136,21 +120,23 @@ class Reading:
         fetched.bytes += self._bytes
         return wire.answer(self.request, self.found)
 
-    def held(self) -> list[HeldPartition]:
-        return [source for source in self._sources if not isinstance(source, ErrorCode)]
+    def replicas(self) -> list[Replica]:
+        return [source.replica for source in self._sources if not isinstance(source, ErrorCode)]
+
+
+def _source(leader: Leadership | ErrorCode, epoch: int) -> Leadership | ErrorCode:
+    return leader if isinstance(leader, ErrorCode) else epoch_fault(leader, epoch) or leader
 
 
 def _read(
-    held: HeldPartition, offset: int, bytes_max: int, records_max: int, read_bytes_max: int, *, first: bool
+    replica: Replica, offset: int, bytes_max: int, records_max: int, read_bytes_max: int, *, first: bool
 ) -> Found:
     """Whole batches from `offset`; only the first partition with any may exceed its bound, so that nobody starves."""
-    if held.deleted:
-        return Found(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    start, end = held.start_offset, held.end_offset
+    start, end = replica.start_offset, replica.readable_end
     if offset == end or (bytes_max == 0 and not first and start <= offset < end):
         return Found(ErrorCode.NONE, end, start)
     try:
-        records = held.lend(offset, bytes_max, records_max, read_bytes_max)
+        records = replica.lend(offset, bytes_max, records_max, read_bytes_max)
     except LogOffsetOutOfRange:
         return Found(ErrorCode.OFFSET_OUT_OF_RANGE, end, start)
     except LogError:
@@ -167,16 +153,16 @@ class Wait:
     that wants more than the next byte is looked after less often, because each look reads everything again.
     """
 
-    __slots__ = ("_done", "_held", "_reading", "_scheduled", "_timer")
+    __slots__ = ("_done", "_reading", "_replicas", "_scheduled", "_timer")
 
     def __init__(self, reading: Reading, wait_ms: int, done: Callable[[Reading], None]) -> None:
         self._reading = reading
         self._done = done
-        self._held = reading.held()
+        self._replicas = reading.replicas()
         self._scheduled: asyncio.Handle | None = None
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self.expire)
-        for held in self._held:
-            held.waiters.add(self._wake)
+        for replica in self._replicas:
+            replica.waiters.add(self._wake)
 
     def expire(self) -> None:
         """Answer now with what there is."""
@@ -188,8 +174,8 @@ class Wait:
         self._timer.cancel()
         if self._scheduled is not None:
             self._scheduled.cancel()
-        for held in self._held:
-            held.waiters.discard(self._wake)
+        for replica in self._replicas:
+            replica.waiters.discard(self._wake)
 
     def _wake(self) -> None:
         if self._scheduled is None:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from brokers.listeners.requests.timestamps import first_not_older
-from brokers.listeners.service import CLUSTER_ID
+from brokers.listeners.service import CLUSTER_ID, code_of, epoch_fault
 from brokers.log.errors import LogError
 from brokers.wire.apis.list_offsets import (
     EARLIEST,
@@ -26,14 +26,14 @@ from brokers.wire.apis.metadata import (
 )
 from brokers.wire.errors import NAMED_MAX, ErrorCode
 from coordinators.errors import CoordinationError, TopicExists
-from coordinators.model import NO_LEADER, Partition, TopicPartition, TopicSettings, topic_name_fault
+from coordinators.model import NO_LEADER, TopicPartition, TopicSettings, topic_name_fault
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
     from brokers.listeners.service import Caller, Leaders, Service
-    from brokers.replication.store import HeldPartition
+    from brokers.replication.replica import Leadership
     from brokers.wire.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest
     from brokers.wire.apis.metadata import InitProducerIdRequest, MetadataRequest
     from coordinators.model import ClusterView, Topic
@@ -124,7 +124,7 @@ async def list_offsets(service: Service, caller: Caller, request: ListOffsetsReq
         leaders = await service.leaders_now([TopicPartition(name, part.partition_index) for name, part in wanted])
     named = Counter((name, part.partition_index) for name, part in wanted)
     rows = [
-        (name, await _offset(service, name, part, leader if named[name, part.partition_index] == 1 else _TWICE))
+        (name, await _offset(service, part, leader if named[name, part.partition_index] == 1 else _TWICE))
         for (name, part), leader in zip(wanted, leaders, strict=True)
     ]
     return ListOffsetsResponse(
@@ -136,40 +136,28 @@ async def list_offsets(service: Service, caller: Caller, request: ListOffsetsReq
 
 
 async def _offset(
-    service: Service, topic: str, part: ListOffsetsPartition, leader: Partition | ErrorCode
+    service: Service, part: ListOffsetsPartition, leader: Leadership | ErrorCode
 ) -> ListOffsetsPartitionResponse:
-    number, epoch = part.partition_index, part.current_leader_epoch
-    held = service.store.partition(topic, number)
-    error = ErrorCode.NONE
-    if not isinstance(leader, Partition):
-        error = leader
-    elif leader.leader != service.coordinator.me.id or held is None:
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    elif epoch >= 0 and epoch != leader.epoch:
-        error = ErrorCode.FENCED_LEADER_EPOCH if epoch < leader.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-    if error is not ErrorCode.NONE or held is None or not isinstance(leader, Partition):
+    number = part.partition_index
+    error = leader if isinstance(leader, ErrorCode) else epoch_fault(leader, part.current_leader_epoch)
+    if isinstance(leader, ErrorCode) or error is not ErrorCode.NONE:
         return ListOffsetsPartitionResponse(partition_index=number, error_code=error)
-    return await _at_time(service, held, number, part.timestamp, leader.epoch)
-
-
-async def _at_time(
-    service: Service, held: HeldPartition, number: int, timestamp: int, epoch: int
-) -> ListOffsetsPartitionResponse:
+    replica, timestamp = leader.replica, part.timestamp
     found: tuple[int, int] | None
     if timestamp == EARLIEST:
-        found = held.start_offset, -1
+        found = replica.start_offset, -1
     elif timestamp == LATEST:
-        found = held.end_offset, -1
+        found = replica.readable_end, -1
     elif timestamp < 0:
         return ListOffsetsPartitionResponse(partition_index=number, error_code=ErrorCode.INVALID_REQUEST)
     else:
         try:
-            found = await first_not_older(service.slices, held.log, timestamp)
-        except LogError:
-            return ListOffsetsPartitionResponse(partition_index=number, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            found = await first_not_older(service.slices, replica.log, timestamp)
+        except LogError as failed:
+            return ListOffsetsPartitionResponse(partition_index=number, error_code=code_of(failed))
     offset, at = found or (-1, -1)
     return ListOffsetsPartitionResponse(
-        partition_index=number, error_code=ErrorCode.NONE, timestamp=at, offset=offset, leader_epoch=epoch
+        partition_index=number, error_code=ErrorCode.NONE, timestamp=at, offset=offset, leader_epoch=leader.epoch
     )
 
 

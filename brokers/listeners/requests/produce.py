@@ -7,108 +7,30 @@ constant bytes, the check of its batch, and little else.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from brokers.log.errors import LeaderEpochStale, LogError, SequenceError
+from brokers.listeners.requests.targets import Irregular, Route, Target, Together
+from brokers.listeners.requests.unacknowledged import add_answer
+from brokers.listeners.service import REFUSALS, code_of
+from brokers.log.errors import SequenceError
+from brokers.replication.errors import TooFewInSync
 from brokers.wire.apis import produce as wire
-from brokers.wire.apis.produce import CORRELATION_AT, CORRELATION_END, Outcome, ProduceRequest, Template
+from brokers.wire.apis.produce import CORRELATION_AT, CORRELATION_END, Outcome, ProduceRequest
 from brokers.wire.batch import BatchError, check_produced
 from brokers.wire.errors import ErrorCode
 from brokers.wire.framing import SIZE_BYTES
-from brokers.wire.rows import RowLayout
-from coordinators.leadership import enough_in_sync
-from coordinators.model import Partition, TopicPartition
+from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Sequence
 
+    from brokers.listeners.requests.targets import Asked
+    from brokers.listeners.requests.unacknowledged import Answer, Answers, Codes, Unacknowledged, Waits
     from brokers.listeners.service import Service
-    from brokers.log.log import Batch
-    from brokers.replication.store import HeldPartition
-    from brokers.wire.rows import Row
+    from brokers.replication.replica import Leadership
 
 _ROUTES_MAX: Final = 1024
 _ACKS_ALLOWED: Final = frozenset({-1, 0, 1})
-
-
-class Target:
-    """A partition in the present run: what is to be appended to it, and then what came of it."""
-
-    __slots__ = (
-        "at", "batches", "begun", "epoch", "error", "error_all", "failed", "held", "results", "start_offset",
-        "together",
-    )  # fmt: skip
-
-    def __init__(self, at: TopicPartition) -> None:
-        self.at = at
-        self.held: HeldPartition | None = None
-        self.begun = False
-        self.error = ErrorCode.NONE  # why nothing more is taken
-        self.error_all = ErrorCode.NONE  # the same for requests that ask for all replicas in sync
-        self.failed = ErrorCode.NONE  # why what was taken is not appended
-        self.epoch = -1
-        self.start_offset = 0
-        self.together: Together | None = None  # come before the others
-        self.batches: list[Batch] = []
-        self.results: list[int | SequenceError] = []
-
-    def refuse(self, error: ErrorCode) -> None:
-        """Append nothing of what was taken."""
-        if self.together is not None:
-            self.together.error = error
-        self.failed = error
-
-    def outcome(self, place: int) -> Outcome:
-        """What became of the batch at `place`; a negative one is an error that it met before."""
-        if place < 0:
-            return Outcome(-place)
-        if self.failed:
-            return Outcome(self.failed)
-        result = self.results[place]
-        if isinstance(result, SequenceError):
-            return Outcome(ErrorCode[result.kafka_error])
-        return Outcome(ErrorCode.NONE, result, self.start_offset)
-
-
-class Route(Template):
-    """A template and the partition that it leads to. `fields` reads the correlation id and the size of the records."""
-
-    __slots__ = ("fields", "row_layout", "target")
-
-    def __init__(self, data: bytearray, at: int, request: ProduceRequest, target: Target) -> None:
-        super().__init__(data, at, request)
-        self.target = target
-        self.fields = Struct(f">i{len(self.key)}xi").unpack_from
-        self.row_layout: RowLayout | None = None  # of the size that came last
-
-    def row(self, view: memoryview, start: int, end: int, count: int, bytes_max: int) -> Row | None:
-        """The `count` requests of which the first lies in `view[start:end]`, if they are a row."""
-        if self.row_layout is None or self.row_layout.frame_bytes != end - start:
-            self.row_layout = RowLayout(self, end - start)
-        return self.row_layout.read(view, start - SIZE_BYTES, count, bytes_max)
-
-
-class Together:
-    """Requests that were taken together, and what came of them."""
-
-    __slots__ = ("error", "offsets", "route", "row")
-
-    def __init__(self, route: Route, row: Row) -> None:
-        self.route = route
-        self.row = row
-        self.error = ErrorCode.NONE
-        self.offsets = range(0)
-
-
-class Irregular:
-    """A request that has no route: several partitions, or something that is refused."""
-
-    __slots__ = ("places", "request")
-
-    def __init__(self, request: ProduceRequest, places: list[tuple[Target, int]]) -> None:
-        self.request = request
-        self.places = places
 
 
 class Run:
@@ -136,7 +58,7 @@ class Run:
         self._key_ends: tuple[int, ...] = ()
         self._targets: dict[TopicPartition, Target] = {}
         self._begun: list[Target] = []
-        self._asked: list[tuple[Route | Irregular | Together, int, int]] = []
+        self._asked: list[tuple[Asked, int, int]] = []
         self._batch_bytes_max = service.limits.batch_bytes_max
         self.failed = False
 
@@ -149,7 +71,7 @@ class Run:
         view: memoryview,
         start: int,
         end: int,
-        leaders: Sequence[Partition | ErrorCode] | None = None,
+        leaders: Sequence[Leadership | ErrorCode] | None = None,
     ) -> bool:
         """Take the request that lies in `data[start:end]`; False if its leaders must be looked up first.
 
@@ -207,24 +129,20 @@ class Run:
         """Whose leaders a request needs. Raises `Malformed`."""
         return [TopicPartition(part.topic, part.partition) for part in wire.read(data, start, end).parts]
 
-    def finish(self) -> tuple[list[bytes], list[Awaitable[None]]]:
-        """Append everything: the answers in order, and what must be waited for before they may be sent."""
-        waits = []
-        serves = self._service.coordinator.serves()
+    def finish(self) -> Answers:
+        """Append everything: the answers, in the order of the requests."""
+        waits = False
         for target in self._begun:
-            if not serves:
-                target.refuse(ErrorCode.LEADER_NOT_AVAILABLE)
-            elif target.batches or target.together is not None:
-                wait = self._append(target)
-                if wait is not None:
-                    waits.append(wait)
-        answers = self._answers()
+            if target.batches or target.together is not None:
+                self._append(target)
+                waits = waits or target.waits is not None
+        answers: Answers = self._answers_later() if waits else self._answers()
         for target in self._begun:
-            target.begun, target.together, target.batches = False, None, []
+            target.begun, target.together, target.batches, target.waits = False, None, [], None
         self._begun, self._asked = [], []
         if len(self._routes) > _ROUTES_MAX or len(self._targets) > _ROUTES_MAX:
             self._last, self._routes, self._key_ends, self._targets = None, {}, (), {}
-        return answers, waits
+        return answers
 
     # --- taking -------------------------------------------------------------------------------------------
 
@@ -237,7 +155,7 @@ class Run:
                 return route
         return None
 
-    def _begin(self, target: Target, leader: Partition | ErrorCode | None) -> bool:
+    def _begin(self, target: Target, leader: Leadership | ErrorCode | None) -> bool:
         """Find out whether this broker may append to `target`; False if somebody else must be asked."""
         service = self._service
         if leader is None:
@@ -247,17 +165,14 @@ class Run:
         if not target.begun:
             target.begun, target.failed = True, ErrorCode.NONE
             self._begun.append(target)
-        target.held = service.store.partition(*target.at)
-        if not isinstance(leader, Partition):
-            target.error = leader
-        elif leader.leader != service.coordinator.me.id or target.held is None:
-            target.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        else:
-            target.error, target.epoch = ErrorCode.NONE, leader.epoch
-            if not enough_in_sync(leader, target.held.settings, service.defaults.min_insync_replicas):
-                target.error_all = ErrorCode.NOT_ENOUGH_REPLICAS
-                return True
-        target.error_all = target.error
+        if isinstance(leader, ErrorCode):
+            target.error = target.error_all = leader
+            return True
+        target.leadership, target.error, target.error_all = leader, ErrorCode.NONE, ErrorCode.NONE
+        try:
+            leader.check_in_sync(service.defaults.min_insync_replicas)
+        except TooFewInSync as error:
+            target.error_all = code_of(error)
         return True
 
     def _place(self, target: Target, batch: memoryview, acks: int) -> int:
@@ -282,7 +197,7 @@ class Run:
         view: memoryview,
         start: int,
         end: int,
-        leaders: Sequence[Partition | ErrorCode] | None,
+        leaders: Sequence[Leadership | ErrorCode] | None,
     ) -> bool:
         request = wire.read(data, start, end)
         targets = [self._target(TopicPartition(part.topic, part.partition)) for part in request.parts]
@@ -314,42 +229,45 @@ class Run:
 
     # --- finishing ----------------------------------------------------------------------------------------
 
-    def _append(self, target: Target) -> Awaitable[None] | None:
-        held, together = target.held, target.together
-        assert held is not None
-        before = held.end_offset
+    def _append(self, target: Target) -> None:
+        leadership, together = target.leadership, target.together
+        assert leadership is not None
+        replica = leadership.replica
+        before = replica.log.end_offset
         stored_bytes = 0
         if together is not None:
             try:
-                together.offsets = held.append_row(together.row, target.epoch)
+                together.offsets = replica.append_row(together.row, leadership)
                 stored_bytes = len(together.row.timestamps) * together.row.header.size
-            except LogError as error:
-                together.error = _storing_failed(error)
+            except REFUSALS as error:
+                together.error = code_of(error)
         if target.batches:
             try:
-                target.results = held.append(target.batches, target.epoch)
+                target.results = replica.append(target.batches, leadership)
                 stored_bytes += sum([len(batch) for batch, _ in target.batches])
-            except LogError as error:
-                target.failed = _storing_failed(error)
+            except REFUSALS as error:
+                target.failed = code_of(error)
         if not stored_bytes:
-            return None
-        target.start_offset = held.start_offset
+            return
+        target.start_offset = replica.start_offset
         produced = self._service.metrics.produce
-        produced.messages += held.end_offset - before
+        produced.messages += replica.log.end_offset - before
         produced.bytes += stored_bytes
-        return held.durable(held.end_offset)
+        if replica.waits_for_the_disk:
+            target.waits = {}
 
-    def _answers(self) -> list[bytes]:
+    def _answers(self) -> Answers:
+        """Where nothing has to be waited for; unrolled, for that is the hot path."""
         produced = self._service.metrics.produce
         produced.requests += len(self._asked)
         answers: list[bytes] = []
         for what, correlation_id, place in self._asked:
             if isinstance(what, Together):
                 produced.requests += len(what.row.correlation_ids) - 1
-                answers.append(_answers_together(what))
+                answers.append(what.answers())
                 continue
             if isinstance(what, Irregular):
-                self._answer_irregular(what, answers)
+                answers.append(self._answer_irregular(what)[1]({}))
                 continue
             target = what.target
             if place >= 0 and not target.failed:
@@ -358,26 +276,55 @@ class Run:
                     answers.append(what.answer(correlation_id, result, target.start_offset))
                     continue
             answers.append(what.refusal(correlation_id, target.outcome(place).error))
+        return [b"".join(answers)] if answers else []
+
+    def _answers_later(self) -> Answers:
+        """The same where some have to wait."""
+        produced = self._service.metrics.produce
+        produced.requests += len(self._asked)
+        answers: Answers = []
+        last: Unacknowledged | None = None
+        for what, correlation_id, place in self._asked:
+            if isinstance(what, Together):
+                produced.requests += len(what.row.correlation_ids) - 1
+            waits, answer = self._answer_later(what, correlation_id, place)
+            last = add_answer(answers, last, waits, answer)
         return answers
 
-    def _answer_irregular(self, what: Irregular, answers: list[bytes]) -> None:
+    def _answer_later(self, what: Asked, correlation_id: int, place: int) -> tuple[Waits, Answer]:
+        """What an answer waits for, and how it is made then."""
+        if isinstance(what, Irregular):
+            return self._answer_irregular(what)
+        correlation_ids: Sequence[int]
+        if isinstance(what, Together):
+            route, correlation_ids, good = what.route, what.row.correlation_ids, what.answers()
+            error = int(what.error)
+        else:
+            route, correlation_ids = what, (correlation_id,)
+            error, *stored = what.target.outcome(place)
+            good = what.refusal(correlation_id, error) if error else what.answer(correlation_id, *stored)
+        wait = None if error else route.target.wait(route.timeout_ms)
+        if wait is None:
+            return frozenset(), lambda _: good
+        return frozenset((wait,)), lambda codes: route.refusals(correlation_ids, codes[wait]) if codes[wait] else good
+
+    def _answer_irregular(self, what: Irregular) -> tuple[Waits, Answer]:
+        request = what.request
         outcomes = [target.outcome(place) for target, place in what.places]
-        if what.request.acks != 0:
-            answers.append(wire.answer(what.request, outcomes))
-        elif any(outcome.error for outcome in outcomes):
+        waits = [
+            None if outcome.error else target.wait(request.timeout_ms)
+            for (target, _), outcome in zip(what.places, outcomes, strict=True)
+        ]
+
+        def answer(codes: Codes) -> bytes:
+            failed = [ErrorCode.NONE if wait is None else codes[wait] for wait in waits]
+            now = [Outcome(code) if code else outcome for code, outcome in zip(failed, outcomes, strict=True)]
+            return wire.answer(request, now) if request.acks != 0 else b""
+
+        if request.acks == 0 and any(outcome.error for outcome in outcomes):
             # Nobody listens for an answer: only the end of the connection tells the producer that something is wrong.
             self.failed = True
-
-
-def _storing_failed(error: LogError) -> ErrorCode:
-    return ErrorCode.NOT_LEADER_OR_FOLLOWER if isinstance(error, LeaderEpochStale) else ErrorCode.KAFKA_STORAGE_ERROR
-
-
-def _answers_together(done: Together) -> bytes:
-    route, correlation_ids = done.route, done.row.correlation_ids
-    if done.error:
-        return b"".join([route.refusal(correlation_id, done.error) for correlation_id in correlation_ids])
-    return route.answers(correlation_ids, done.offsets, route.target.start_offset)
+        return frozenset(wait for wait in waits if wait is not None), answer
 
 
 def _refusal(request: ProduceRequest) -> ErrorCode:

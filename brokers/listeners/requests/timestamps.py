@@ -25,7 +25,7 @@ async def first_not_older(slices: Slices, log: Log, timestamp: int) -> tuple[int
     """
     async with slices:
         await slices.turn()  # to open a segment may have taken as long as a slice
-        batch = log.batch_for_timestamp(timestamp)
+        batch = log.reader.batch_for_timestamp(timestamp)
         if batch is None:
             return None
         header = parse_header(batch)

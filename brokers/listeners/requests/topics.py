@@ -72,10 +72,8 @@ async def create(service: Service, caller: Caller, request: CreateTopicsRequest)
             await _create(service, topic, validate_only=request.validate_only)
         except Refused as refused:
             error, message = refused.code, str(refused)
-        except CoordinationError as failed:
+        except (CoordinationError, LogError) as failed:
             error, message = code_of(failed), str(failed)
-        except LogError as failed:
-            error, message = ErrorCode.KAFKA_STORAGE_ERROR, str(failed)
         created.append(CreatedTopic(name=topic.name, error_code=error, error_message=message))
     return CreateTopicsResponse(topics=tuple(created))
 
@@ -127,10 +125,8 @@ async def delete(service: Service, caller: Caller, request: DeleteTopicsRequest)
         error = ErrorCode.NONE
         try:
             await service.topics.delete(name)
-        except CoordinationError as failed:
+        except (CoordinationError, LogError) as failed:
             error = code_of(failed)
-        except LogError:
-            error = ErrorCode.KAFKA_STORAGE_ERROR
         deleted.append(DeletedTopic(name=name, error_code=error))
     return DeleteTopicsResponse(responses=tuple(deleted))
 

@@ -5,35 +5,32 @@ it, and it is cut off. Everything else that is not good is damage: it lies befor
 checkpoint.py) or has good batches behind it. Damage is never cut and never passed over in silence: its offsets cannot
 be read, what lies before and behind it can, and the report names it.
 
-Segments of which all was synced are taken as they are, in doubt (see doubt.py); damage in them is found and told when a
-reader comes there. All others are scanned. What is cut is kept in a file of its own, unless it is the beginning of a
-batch whose end was never written, or zeros.
+Segments of which all was synced are taken as they are, in doubt (see lazy_check.py); damage in them is found and told
+when a reader comes there. All others are scanned. What is cut is kept in a file of its own, unless it is the beginning
+of a batch whose end was never written, or zeros.
 
 Doing it twice gives the same as doing it once: the second time finds what the first has left, and nothing to cut.
-On a disk that refuses changes the log can still be read: `refusal` says why nothing can be written.
+On a disk that refuses changes the log can still be read: `mending.refusal` says why nothing can be written.
 """
 
 import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from brokers.log.config import LogConfig
 from brokers.log.epochs import OFFSET_MAX, Epochs
-from brokers.log.files import Files, is_read_only, is_shortage, read_file, sync_directory
+from brokers.log.files import Files, read_file, sync_directory
 from brokers.log.index import NO_TIMESTAMP, Extent, Index
 from brokers.log.recovery.checkpoint import FILE_NAME, Checkpoint, decode_checkpoint
 from brokers.log.recovery.lazy_check import Doubt
-from brokers.log.recovery.report import Cut, Damage, RecoveryReport, tell_damage
+from brokers.log.recovery.mending import Mending
+from brokers.log.recovery.report import Damage, RecoveryReport, tell_damage
 from brokers.log.recovery.scan import Hole, Surveyed, survey
 from brokers.log.recovery.synced import SYNCED_NAME, SyncedRecord
-from brokers.log.recovery.tails import copy_aside, is_worthless, unused_path
 from brokers.log.segment import Segment, load_index
 from brokers.notices import Notices
 
 _SEGMENT_NAME: Final = re.compile(r"(\d{20})\.log")
-_COMPANION_NAME: Final = re.compile(r"(\d{20})\.(index|producers)|.+\.new")
 
 
 class Recovery:
@@ -50,29 +47,28 @@ class Recovery:
         self.segments: list[Segment] = []
         self.epochs = Epochs()
         self.synced = SyncedRecord(files, directory)
+        self.mending = Mending(files, directory, notices, durable=config.durable)
         self.recovered_offset = self.promised_offset = 0
         self.start_offset: int | None = None
-        self.refusal: str | None = None
         self._clean_end: int | None = None
         self._epochs_known = False
-        self._scanned_bytes = self._indexes_rebuilt = 0
-        self._cuts: list[Cut] = []
+        self._scanned_bytes = 0
         self._damaged: list[Damage] = []
         self._distrusted: list[str] = []
 
     def run(self) -> None:
         """Recover; OSError when the directory cannot even be read."""
-        self._change("make the directory", lambda: self.files.make_directory(self.directory))
+        self.mending.change("make the directory", lambda: self.files.make_directory(self.directory))
         names = self.files.list_names(self.directory)
         if not names and self.config.durable:
-            self._change("sync the parent directory", lambda: sync_directory(self.files, self.directory.parent))
+            self.mending.change("sync the parent directory", lambda: sync_directory(self.files, self.directory.parent))
         self._read_promises()
         self._take_segments(sorted(int(match[1]) for name in names if (match := _SEGMENT_NAME.fullmatch(name))))
         self._epochs_known = True
         self._note_gaps()
         self.epochs.cut(self.end_offset)
         self.recovered_offset = min(self.recovered_offset, self.end_offset)
-        self._remove_orphans()
+        self.mending.remove_orphans({segment.base_offset for segment in self.segments}, self.end_offset)
         self._open_last()
         self.report = self._report()
 
@@ -110,21 +106,6 @@ class Recovery:
             self._distrusted.append(SYNCED_NAME)
         self.promised_offset = max(self.recovered_offset, self.synced.offset)
 
-    def _change(self, what: str, change: Callable[[], object]) -> None:
-        """Do something to the disk; if it refuses, the log will be served but refuse writes.
-
-        OSError for want of a file handle or memory: such a start is tried again as a whole.
-        """
-        try:
-            change()
-        except OSError as error:
-            if is_shortage(error):
-                raise
-            if self.refusal is None:
-                self.refusal = f"cannot {what} in {self.directory}: {error}"
-                if not is_read_only(error):  # the process has said that of the file system
-                    self.notices.tell(self.refusal, logs_closed_for_writing=1)
-
     def _note_gaps(self) -> None:
         """Offsets that no file holds, between two segments and behind the last."""
         begins = [segment.base_offset for segment in self.segments[1:]]
@@ -139,10 +120,9 @@ class Recovery:
         else:
             front = Damage(self.start_offset, begin, f"nothing before {self.segments[0].path.name}")
         return RecoveryReport(
-            self._clean_end is not None and not (self._cuts or self._damaged or front),
+            self._clean_end is not None and not (self.mending.cuts or self._damaged or front),
             self._scanned_bytes,
-            self._indexes_rebuilt,
-            tuple(self._cuts),
+            tuple(self.mending.cuts),
             tuple(sorted(self._damaged, key=lambda damage: damage.begin)),
             front,
             tuple(self._distrusted),
@@ -180,9 +160,8 @@ class Recovery:
         if loaded is not None and loaded[1].span == whole and loaded[0].is_in_order(loaded[1]):
             self._doubt(segment, *loaded)
             return
-        self._indexes_rebuilt += 1
         self._end_at(segment, self._survey(segment, next_base), next_base)
-        self._seal(segment)
+        self.mending.seal(segment)
 
     def _take_closed_in_order(self, segment: Segment) -> bool:
         """Believe the last segment if the log was closed in order and its index and its size say the same."""
@@ -205,14 +184,6 @@ class Recovery:
     def _tell(self, damage: Damage) -> None:
         tell_damage(self.directory, self.notices, damage)
 
-    def _seal(self, segment: Segment) -> None:
-        """Save the index and close, to be opened again for reading; it stays open if its index cannot be saved."""
-        try:
-            segment.save_index(durable=self.config.durable)
-        except OSError:
-            return
-        segment.close()
-
     def _survey(self, segment: Segment, next_base: int | None) -> Surveyed:
         self._scanned_bytes += segment.size
         interval_bytes = self.config.index_interval_bytes
@@ -228,7 +199,7 @@ class Recovery:
         """Keep segments that have something good behind them, whatever their own state."""
         for number, (segment, found) in enumerate(scanned, start=1):
             self._end_at(segment, found, scanned[number][0].base_offset if number < len(scanned) else next_base)
-            self._seal(segment)
+            self.mending.seal(segment)
 
     def _end(self, scanned: list[tuple[Segment, Surveyed]]) -> None:
         """End the log with the last segment that holds anything, and an empty one that begins where that ends.
@@ -239,10 +210,10 @@ class Recovery:
             self._end_at(*scanned.pop(0), None)
         stays = bool(scanned) and (not self.segments or scanned[0][0].base_offset == self.end_offset)
         for segment, _ in reversed(scanned[stays:]):
-            self._drop(segment)
+            self.mending.drop(segment, self.end_offset)
         if stays:
             if self.segments and self.segments[-1].handle >= 0:
-                self._seal(self.segments[-1])
+                self.mending.seal(self.segments[-1])
             self._end_at(*scanned[0], None)
 
     def _end_at(self, segment: Segment, found: Surveyed, next_base: int | None) -> None:
@@ -252,12 +223,12 @@ class Recovery:
         end_offset = max(extent.end_offset, self.promised_offset) if next_base is None else next_base
         if extent.size < segment.size:
             if extent.end_offset < end_offset:
-                holes = (*holes, Hole(extent.size, extent.end_offset, segment.size, end_offset))
+                holes = (*holes, Hole(extent.size, extent.end_offset, end_offset))
                 extent = Extent(segment.base_offset, end_offset, segment.size, extent.timestamp_max)
                 if not len(index):
                     index.add(segment.base_offset, 0, NO_TIMESTAMP)
             else:
-                self._cut(segment, extent)
+                self.mending.cut(segment, extent)
         segment.index, segment.idempotent = index, found.idempotent or bool(holes)
         segment.size, segment.end_offset, segment.timestamp_max = extent.size, extent.end_offset, extent.timestamp_max
         if holes:
@@ -266,48 +237,7 @@ class Recovery:
             self._damaged += [Damage(hole.offset, hole.end_offset, f"{where}{hole.position}") for hole in holes]
         self.segments.append(segment)
 
-    # Cutting
-
-    def _cut(self, segment: Segment, extent: Extent) -> None:
-        """Remove what lies behind the segment's good end."""
-        begin, end = extent.size, segment.size
-        worthless = is_worthless(self.files, segment.handle, begin, end, extent.end_offset)
-        aside = None if worthless else unused_path(self.files, self.directory, extent.end_offset)
-
-        def cut() -> None:
-            if aside is not None:
-                copy_aside(self.files, segment.handle, begin, end, aside, durable=self.config.durable)
-            handle = self.files.open_append(segment.path)
-            try:
-                self.files.truncate(handle, begin)
-            finally:
-                self.files.close(handle)
-
-        self._change(f"cut {segment.path.name}", cut)
-        self._cuts.append(Cut(extent.end_offset, end - begin, segment.path.name, _name(aside)))
-
-    def _drop(self, segment: Segment) -> None:
-        """Remove a segment in which nothing is good."""
-        worthless = is_worthless(self.files, segment.handle, 0, segment.size, segment.base_offset)
-        aside = None if worthless else unused_path(self.files, self.directory, segment.base_offset)
-        segment.close()
-        if aside is None:
-            self._change(f"remove {segment.path.name}", partial(self.files.unlink, segment.path))
-        else:
-            self._change(f"set {segment.path.name} aside", partial(self.files.rename, segment.path, aside))
-        if segment.size:
-            self._cuts.append(Cut(self.end_offset, segment.size, segment.path.name, _name(aside)))
-
-    def _remove_orphans(self) -> None:
-        """Remove what has no segment any more and snapshots of a future that was cut off."""
-        bases = {segment.base_offset for segment in self.segments}
-        for name in self.files.list_names(self.directory):
-            match = _COMPANION_NAME.fullmatch(name)
-            if match is None:
-                continue
-            orphaned = match[2] == "index" and int(match[1]) not in bases
-            if match[1] is None or orphaned or (match[2] == "producers" and int(match[1]) > self.end_offset):
-                self._change(f"remove {name}", partial(self.files.unlink, self.directory / name))
+    # Appending
 
     def _open_last(self) -> None:
         """Open a segment for appending: the last one if it was scanned and is whole, else a new one.
@@ -317,12 +247,8 @@ class Recovery:
         last = self.segments[-1] if self.segments else None
         if last is None or last.doubt is not None or last.end_offset < self.end_offset:
             if last is not None and last.handle >= 0:
-                self._seal(last)
+                self.mending.seal(last)
             extent = Extent(self.end_offset, self.end_offset, 0, NO_TIMESTAMP)
             last = Segment(self.files, self.directory, extent, self.config.index_interval_bytes)
             self.segments.append(last)
-        self._change(f"open {last.path.name} for appending", last.open_for_appending)
-
-
-def _name(path: Path | None) -> str | None:
-    return None if path is None else path.name
+        self.mending.change(f"open {last.path.name} for appending", last.open_for_appending)

@@ -46,20 +46,10 @@ class RecoveryReport:
 
     clean: bool
     scanned_bytes: int
-    indexes_rebuilt: int
     cuts: tuple[Cut, ...] = ()
     damaged: tuple[Damage, ...] = ()
     missing_front: Damage | None = None
     distrusted: tuple[str, ...] = ()
-
-    @property
-    def cut_offset(self) -> int | None:
-        """Where the log ends because what lay behind was cut, None if nothing was."""
-        return self.cuts[0].offset if self.cuts else None
-
-    @property
-    def cut_bytes(self) -> int:
-        return sum(cut.bytes for cut in self.cuts)
 
     def tell(self, directory: Path, notices: Notices) -> None:
         """Say all of it, one line each."""

@@ -74,7 +74,6 @@ class Hole:
 
     position: int
     offset: int
-    end_position: int
     end_offset: int
 
 
@@ -114,7 +113,7 @@ def survey(
         if place is not None:
             if not len(index):
                 index.add(offset, 0, timestamp_max)
-            holes.append(Hole(end, offset, *place))
+            holes.append(Hole(end, offset, place[1]))
             end, offset = place
             index.add(offset, end, timestamp_max)
     return Surveyed(index, Extent(extent.base_offset, offset, end, timestamp_max), idempotent, tuple(holes))

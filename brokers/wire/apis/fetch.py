@@ -15,7 +15,6 @@ _LOG_START_SINCE: Final = 5
 _SESSION_SINCE: Final = 7
 _EPOCH_SINCE: Final = 9
 _RACK_SINCE: Final = 11
-_CORRELATION_AT: Final = 4  # behind API and version
 _COUNT: Final = Struct(">i")
 _LENGTH: Final = Struct(">h")
 # Replica, wait, bytes at least and at most, isolation; session id and epoch (7+); count of topics.
@@ -26,7 +25,6 @@ _PART_V4: Final = Struct(">iqi")
 _PART_V5: Final = Struct(">iqqi")
 _PART_V9: Final = Struct(">iiqqi")
 _TOPIC_BYTES_MIN: Final = 6
-_TEMPLATE_BYTES_MAX: Final = 1024
 
 
 class Part(NamedTuple):
@@ -120,44 +118,6 @@ def _part(topic: str, layout: Struct, fields: tuple[int, ...]) -> Part:
         number, leader_epoch, offset, _, bytes_max = fields
         return Part(topic, number, leader_epoch, offset, bytes_max)
     return Part(topic, fields[0], -1, fields[1], fields[-1])
-
-
-def template_of(frame: bytes, at: int, request: FetchRequest) -> FetchTemplate | None:
-    """For requests like `request`, which is what `frame` holds from `at` on; None where it is not of one partition of
-    one topic (there may be topics without partitions), or too long to be kept."""
-    topics_at = at + (_HEAD_V7 if request.version >= _SESSION_SINCE else _HEAD_V4).size - _COUNT.size
-    of_one = len(request.parts) == 1 and _COUNT.unpack_from(frame, topics_at)[0] == 1
-    return FetchTemplate(frame, topics_at, request) if of_one and len(frame) <= _TEMPLATE_BYTES_MAX else None
-
-
-class FetchTemplate:
-    """What a reader's requests for one partition have in common: all but the correlation id and what is wanted of the
-    partition. The rest of a frame is compared; what differs has no template."""
-
-    __slots__ = ("_head", "_layout", "_middle", "_part_at", "_same", "_size", "_tail", "_topic", "_version")
-
-    def __init__(self, frame: bytes, topics_at: int, request: FetchRequest) -> None:
-        """Of what `template_of` looked at; the count of topics lies at `topics_at`."""
-        self._version, self._same, self._topic = request.version, request[2:-1], request.parts[0].topic
-        self._layout = _part_layout(request.version)
-        self._part_at = topics_at + _COUNT.size + _LENGTH.size + len(self._topic.encode()) + _COUNT.size
-        self._size = len(frame)
-        self._head = frame[:_CORRELATION_AT]
-        self._middle = frame[_CORRELATION_AT + _COUNT.size : self._part_at]
-        self._tail = frame[self._part_at + self._layout.size :]
-
-    def read(self, frame: bytes) -> FetchRequest | None:
-        """The request in `frame`; None where it does not fit."""
-        if (
-            len(frame) != self._size
-            or not frame.startswith(self._head)
-            or not frame.startswith(self._middle, _CORRELATION_AT + _COUNT.size)
-            or not frame.endswith(self._tail)
-        ):
-            return None
-        correlation_id = _COUNT.unpack_from(frame, _CORRELATION_AT)[0]
-        part = _part(self._topic, self._layout, self._layout.unpack_from(frame, self._part_at))
-        return FetchRequest(self._version, correlation_id, *self._same, [part])
 
 
 def _skip_forgotten(data: bytes, at: int) -> int:

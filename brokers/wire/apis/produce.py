@@ -133,13 +133,17 @@ class Template:
     `head`; then its records begin at `at + records_at`, after their four-byte size, and must fill the frame.
     """
 
-    __slots__ = ("_layout", "_middle", "_size", "_start_too", "acks", "head", "key", "partition", "records_at", "topic")
+    __slots__ = (
+        "_layout", "_middle", "_size", "_start_too", "acks", "head", "key", "partition", "records_at", "timeout_ms",
+        "topic",
+    )  # fmt: skip
 
     def __init__(self, data: bytes | bytearray, at: int, request: ProduceRequest) -> None:
         part = request.parts[0]
         self.topic = part.topic
         self.partition = part.partition
         self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
         self.records_at = part.start - at
         self.head = bytes(data[at : at + CORRELATION_AT])
         self.key = bytes(data[at + CORRELATION_END : part.start - 4])

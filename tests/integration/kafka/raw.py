@@ -41,7 +41,7 @@ def produce_request(
     *,
     partition: int = 0,
     acks: int = 1,
-    timeout_ms: int = 1000,
+    timeout_ms: int = 30_000,
     correlation_id: int = 1,
     version: int = 7,
     transactional_id: bytes | None = None,

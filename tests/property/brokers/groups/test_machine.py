@@ -6,8 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from brokers.groups.machine import GroupLimits
-from brokers.groups.members import Joined, State, Synced
+from brokers.groups.members import GroupLimits, Joined, State, Synced
 from brokers.wire.errors import ErrorCode
 from tests.unit.brokers.groups.driver import Play
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokers.log import Log
+from brokers.log.log import Log
 from brokers.log.recovery.checkpoint import FILE_NAME
 from brokers.log.recovery.synced import SYNCED_NAME
 from brokers.wire.batch import HEADER_BYTES, parse_header
@@ -43,7 +43,7 @@ def killed(segment_bytes: int, synced: int, epochs: int) -> Iterator[tuple[Path,
     for number in range(COUNT):
         written.append(bytes([number]) * (20 + number), epoch=number // epochs)
         if number == synced - 1:
-            written.log.flush()
+            written.log.syncing.flush()
     abandon(written.log)
     stored = []
     for path in sorted(directory.glob("*.log")):

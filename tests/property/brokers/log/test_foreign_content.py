@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokers.folder import FolderOfAnother, owned
-from brokers.log import Log
 from brokers.log.index import decode_index
+from brokers.log.log import Log
 from brokers.log.producers import decode_producers
 from brokers.log.recovery.checkpoint import FILE_NAME, decode_checkpoint
 from brokers.log.recovery.synced import SYNCED_NAME, decode_synced
@@ -85,7 +85,7 @@ def assert_it_can_be_used(directory: Path, batches: list[bytes]) -> Log:
         old = {offset: data for offset, data in found.items() if offset < len(batches) and offset not in written}
         assert all(batches[offset] == data for offset, data in old.items())
         written.update(log.append([batch(b"v", producer=(5, 3, 0))], 100))
-        log.batch_for_timestamp(5)
+        log.reader.batch_for_timestamp(5)
         log.retain(1)
         assert log.close()
     return log

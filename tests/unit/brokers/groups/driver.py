@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from brokers.groups.machine import Group, GroupLimits
-from brokers.groups.members import Join, Joined, Protocol, Reply, Synced
+from brokers.groups.machine import Group
+from brokers.groups.members import GroupLimits, Join, Joined, Protocol, Reply, Synced
 from brokers.wire.errors import ErrorCode
 
 LIMITS = GroupLimits(members_max=4, first_join_wait_ms=50)

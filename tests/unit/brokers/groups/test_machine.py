@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.groups.machine import GroupLimits
-from brokers.groups.members import Joined, State, Synced
+from brokers.groups.members import GroupLimits, Joined, State, Synced
 from brokers.wire.errors import ErrorCode
 from tests.unit.brokers.groups.driver import LIMITS, REBALANCE_MS, SESSION_MS, Play
 

@@ -6,9 +6,10 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from brokers.config import TopicDefaults
@@ -22,7 +23,7 @@ from brokers.replication.store import Store
 from brokers.topics import TopicAdmin
 from coordinators.api import Standing
 from coordinators.errors import CoordinationError
-from coordinators.model import Broker, Partition, TopicPartition, TopicSettings
+from coordinators.model import Broker, ClusterView, Partition, TopicPartition, TopicSettings
 from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
 
@@ -138,6 +139,20 @@ async def listening(
         await store.close()
         for journal in journals:
             journal.close()
+
+
+def correlation(answer: bytes) -> int:
+    return int(struct.unpack_from(">i", answer)[0])
+
+
+def led_elsewhere(view: ClusterView, topic: str, other: int) -> ClusterView:
+    """The same, but another broker leads the topic at the next epoch."""
+    partitions = tuple(
+        replace(partition, replicas=(ME.id, other), leader=other, epoch=partition.epoch + 1)
+        for partition in view.topics[topic].partitions
+    )
+    topics = {**view.topics, topic: replace(view.topics[topic], partitions=partitions)}
+    return replace(view, version=view.version + 1, topics=MappingProxyType(topics))
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

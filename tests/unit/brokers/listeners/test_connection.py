@@ -13,6 +13,7 @@ from brokers.listeners.config import ListenerLimits
 from brokers.listeners.requests.fetch import Reading
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogSyncFailed, SequenceError
+from brokers.log.flush import GroupCommit
 from brokers.log.log import Batch, Log
 from brokers.wire.apis.fetch import FetchRequest, Part
 from brokers.wire.apis.list_offsets import (
@@ -29,17 +30,11 @@ from brokers.wire.batch import Record, decode_records, parse_header
 from brokers.wire.errors import ErrorCode
 from brokers.wire.rows import Row
 from brokers.wire.schema import decode
-from coordinators.model import TopicPartition
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced, request
-from tests.unit.brokers.listeners.harness import HeldBack, listening, run, turn, until
+from tests.unit.brokers.listeners.harness import HeldBack, correlation, listening, run, turn, until
+from tests.unit.brokers.replication.held import led
 
 ALWAYS = LogConfig(fsync=FsyncPolicy.ALWAYS)
-
-
-def correlation(answer: bytes) -> int:
-    number = struct.unpack_from(">i", answer)[0]
-    assert isinstance(number, int)
-    return number
 
 
 def metadata(correlation_id: int, topic: str = "one") -> bytes:
@@ -132,11 +127,10 @@ def test_a_fetch_that_names_a_partition_twice_reads_it_once(tmp_path: Path) -> N
             held = harness.store.partition("one", 0)
             assert held is not None
             stored = memoryview(bytearray(batch(b"v")))
-            held.append([(stored, parse_header(stored))], 0)
+            held.append([(stored, parse_header(stored))], led(held))
             part = Part("one", 0, -1, 0, 1 << 20)
             wanted = FetchRequest(4, 1, -1, 0, 1, 1 << 20, 0, 0, -1, [part, part])
-            leader = harness.coordinator.known_leader(TopicPartition("one", 0))
-            assert leader is not None
+            leader = led(held)
             reading = Reading(harness.listener._service, wanted, [leader, leader])
             assert reading.read()
             assert [(found.error, len(found.records) > 0) for found in reading.found] == [
@@ -194,7 +188,7 @@ def test_what_a_client_sent_before_it_left_is_carried_out(tmp_path: Path) -> Non
             await until(lambda: harness.listener.counts.connections == 0)
             held = harness.store.partition("one", 0)
             assert held is not None
-            assert held.end_offset == 1
+            assert held.log.end_offset == 1
 
     run(work())
 
@@ -207,7 +201,7 @@ def test_appends_are_acknowledged_after_the_sync_in_order_and_later_requests_go_
             assert [correlation(await client.receive()) for _ in range(4)] == [0, 1, 2, 3]
             held = harness.store.partition("one", 0)
             assert held is not None
-            assert held.log.synced_offset == 3
+            assert held.log.syncing.synced_offset == 3
 
     run(work())
 
@@ -218,13 +212,33 @@ def test_a_failed_sync_ends_the_connection_without_an_answer(tmp_path: Path, mon
             held = harness.store.partition("one", 0)
             assert held is not None
 
-            async def fails(offset: int) -> None:
+            async def fails(commit: GroupCommit, offset: int) -> None:
                 raise LogSyncFailed("the disk is gone")
 
-            monkeypatch.setattr(type(held), "durable", lambda self, offset: fails(offset))
+            monkeypatch.setattr(GroupCommit, "synced", fails)
             client = await harness.connect()
             client.send(produce_request("one", batch(b"v")))
             assert await client.ended()
+
+    run(work())
+
+
+def test_a_sync_that_meets_what_nobody_thought_of_ends_the_connection_and_acknowledges_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
+        async with listening(tmp_path, log=ALWAYS) as harness:
+
+            async def fails(commit: GroupCommit, offset: int) -> None:
+                raise ZeroDivisionError
+
+            monkeypatch.setattr(GroupCommit, "synced", fails)
+            client = await harness.connect()
+            client.send(produce_request("one", batch(b"v")))
+            assert await client.ended()
+        assert reported == ["what an answer waited for failed"]
 
     run(work())
 
@@ -335,7 +349,7 @@ def test_requests_of_one_size_to_a_log_that_refuses_writes_are_all_refused(tmp_p
             await client.receive()
             held = harness.store.partition("one", 0)
             assert held is not None
-            held.log.refusal = "the disk is full"
+            held.log.writing.refusal = "the disk is full"
             client.send(*(small(number) for number in range(1, 21)))
             answers = await client.receive_all(20)
             assert [correlation(answer) for answer in answers] == list(range(1, 21))
@@ -354,7 +368,7 @@ def test_requests_of_one_size_are_acknowledged_after_the_sync(tmp_path: Path) ->
             assert [produced(answer) for answer in answers] == [(0, number) for number in range(40)]
             held = harness.store.partition("one", 0)
             assert held is not None
-            assert held.log.synced_offset == 40
+            assert held.log.syncing.synced_offset == 40
 
     run(work())
 
@@ -408,7 +422,7 @@ def test_a_client_that_reads_nothing_for_long_is_closed_though_it_is_owed_an_ans
             assert held is not None
             large = bytearray(batch(bytes(8 << 20)))
             for _ in range(4):
-                held.append([(large, parse_header(large))], 0)
+                held.append([(large, parse_header(large))], led(held))
             client = await harness.connect()
             client.send(fetch_request("one", 0, bytes_max=1 << 26), metadata(2))
             await until(lambda: harness.listener.counts.connections == 1)

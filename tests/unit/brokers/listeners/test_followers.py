@@ -64,7 +64,7 @@ def depose(harness: Harness) -> None:
 def end_offset(harness: Harness) -> int:
     held = harness.store.partition("one", 0)
     assert held is not None
-    return held.end_offset
+    return held.log.end_offset
 
 
 async def offset_at(client: Client, timestamp: int, epoch: int = -1) -> tuple[int, int]:

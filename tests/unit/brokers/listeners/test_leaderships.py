@@ -41,7 +41,7 @@ def test_a_look_up_that_waited_behind_another_request_is_made_again_where_the_le
             error, _, records = fetched(await client.receive())
             assert (error, records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
             await until(lambda: len(coordinator.asked) == 4)
-            assert held.end_offset == 1, "nothing is appended by the answer of before"
+            assert held.log.end_offset == 1, "nothing is appended by the answer of before"
             coordinator.release(3)
             assert produced(await client.receive()) == (0, 1)
 
@@ -64,7 +64,7 @@ def test_what_waited_until_the_lease_ended_is_neither_appended_nor_read(tmp_path
             coordinator.lease = 0.0
             assert fetched(await client.receive())[0] == ErrorCode.LEADER_NOT_AVAILABLE
             assert produced(await client.receive()) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
-            assert held.end_offset == 0
+            assert held.log.end_offset == 0
 
     run(work())
 

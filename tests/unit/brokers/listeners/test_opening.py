@@ -22,10 +22,11 @@ from brokers.wire.errors import ErrorCode
 from brokers.wire.schema import decode
 from coordinators.model import TopicSettings
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced, request
-from tests.unit.brokers.listeners.harness import Client, Harness, listening, run, turn
+from tests.unit.brokers.listeners.harness import Client, Harness, led_elsewhere, listening, run, turn, until
 from tests.unit.brokers.log.slow_files import SlowFiles
 
 MANY_TURNS = 200
+OTHER = 7
 
 
 def is_late(call: str, argument: object) -> bool:
@@ -83,6 +84,17 @@ def test_a_log_that_takes_long_to_open_is_answered_with_what_clients_retry(
             assert produced(await client.receive())[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
             client.send(fetch_request("late", 0))
             assert fetched(await client.receive())[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    run(work())
+
+
+def test_who_waits_for_a_log_to_open_waits_no_longer_than_this_broker_leads(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opening(tmp_path, SlowFiles(is_late)) as (harness, client):
+            client.send(produce_request("late", batch(b"first")))
+            await until(lambda: harness.store._openings.all[0]._requests)
+            harness.store.follow(led_elsewhere(harness.coordinator.view(), "late", OTHER))
+            assert produced(await client.receive())[0] == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     run(work())
 

@@ -11,12 +11,13 @@ from brokers.listeners.config import ListenerLimits
 from brokers.log.config import LogConfig
 from brokers.log.errors import LogDiskFailed
 from brokers.log.files import OsFiles
-from brokers.replication.store import HeldPartition
+from brokers.replication.replica import Replica
 from brokers.wire.apis.metadata import MetadataRequest
 from brokers.wire.apis.table import ApiKey
 from brokers.wire.batch import check_produced, decode_records, parse_header
 from tests.integration.kafka.raw import batch, fetch_request, fetched, request
 from tests.unit.brokers.listeners.harness import Client, Harness, listening, run, turn, until
+from tests.unit.brokers.replication.held import led
 
 MIB = 1024 * 1024
 BATCH_BYTES_MAX = 16 * MIB
@@ -26,13 +27,13 @@ ALL = 64 * MIB
 MANY_TURNS = 200
 
 
-def filled(harness: Harness) -> HeldPartition:
+def filled(harness: Harness) -> Replica:
     """The partition `one`-0 with a batch for each of `VALUES`."""
     held = harness.store.partition("one", 0)
     assert held is not None
     for value in VALUES:
         data = bytearray(batch(value))
-        held.append([(data, check_produced(data, BATCH_BYTES_MAX))], 0)
+        held.append([(data, check_produced(data, BATCH_BYTES_MAX))], led(held))
     return held
 
 
@@ -165,7 +166,7 @@ def test_behind_answers_that_wait_a_large_one_takes_its_turn(tmp_path: Path) -> 
             held = filled(harness)
             small = bytearray(batch(bytes(300 * 1024)))
             for _ in range(40):
-                held.append([(small, check_produced(small, BATCH_BYTES_MAX))], 0)
+                held.append([(small, check_produced(small, BATCH_BYTES_MAX))], led(held))
             client = await harness.connect()
             client.send(*(fetch_request("one", 3 + n, bytes_max=300 * 1024, correlation_id=n) for n in range(40)))
             client.send(fetch_request("one", 0, bytes_max=20 * MIB, correlation_id=40))

@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokers.log import Batch, Log, LogConfig, LogUnreadable, OpenSegments, SequenceError
+from brokers.log.config import LogConfig
+from brokers.log.errors import LogUnreadable, SequenceError
 from brokers.log.file_range import Stretch
 from brokers.log.files import OS_FILES, Files
+from brokers.log.log import Batch, Log
+from brokers.log.segment import OpenSegments
 from brokers.wire.batch import RecordToSend, check_produced, encode_batch, parse_header
 from brokers.wire.rows import Row
 
@@ -59,7 +62,7 @@ def everything(log: Log, bytes_max: int = 250) -> list[bytes]:
     """All batches of the log in order."""
     found: list[bytes] = []
     offset = log.start_offset
-    while answer := split(log.read(offset, bytes_max)):
+    while answer := split(log.reader.read(offset, bytes_max)):
         found += answer
         last = parse_header(answer[-1])
         offset = last.base_offset + last.records_count
@@ -73,7 +76,7 @@ def readable(log: Log) -> tuple[dict[int, bytes], list[tuple[int, int]]]:
     offset = log.start_offset
     while offset < log.end_offset:
         try:
-            answer = split(log.read(offset, 250))
+            answer = split(log.reader.read(offset, 250))
         except LogUnreadable as damage:
             if not damage.begin <= offset < damage.end:
                 raise AssertionError(f"{damage} at {offset}") from damage

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import FsyncPolicy, LeaderEpochStale, Log, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
+from brokers.log.config import FsyncPolicy
+from brokers.log.errors import LeaderEpochStale, LogClosed, LogOffsetOutOfRange, LogRefusesWrites
+from brokers.log.log import Log
 from brokers.wire.batch import decode_records, parse_header
 from tests.unit.brokers.log.batches import SMALL, Written, batch, everything, offsets, opened, row
 from tests.unit.brokers.log.faulty_files import FaultyFiles
@@ -25,7 +27,7 @@ def test_a_stored_batch_differs_from_the_sent_one_by_offset_and_epoch_alone(tmp_
     log = opened(tmp_path)
     sent = bytes(batch(b"payload", b"more")[0])
     log.append([batch(b"x"), batch(b"payload", b"more")], leader_epoch=7)
-    stored = log.read(1, 10_000)
+    stored = log.reader.read(1, 10_000)
     assert (parse_header(stored).base_offset, parse_header(stored).leader_epoch) == (1, 7)
     assert stored[16:] == sent[16:]
     assert [record.value for record in decode_records(stored)] == [b"payload", b"more"]
@@ -58,7 +60,7 @@ def test_a_lower_leader_epoch_is_refused_and_nothing_is_appended(tmp_path: Path)
     with pytest.raises(LeaderEpochStale):
         log.append([batch()], 4)
     assert log.end_offset == 1
-    assert log.leader_epoch == 5
+    assert log.epochs.latest == 5
 
 
 def test_an_epoch_that_was_known_when_the_log_was_opened_costs_the_first_append_no_sync(tmp_path: Path) -> None:
@@ -66,14 +68,15 @@ def test_an_epoch_that_was_known_when_the_log_was_opened_costs_the_first_append_
     for epoch in (3, 4):
         files = FaultyFiles()
         log = Log.open(tmp_path, DURABLE, now_ms=1000, files=files, leader_epoch=epoch)
-        assert log.leader_epoch == epoch
+        assert log.epochs.latest == epoch
         done = len(files.calls)
         log.append([batch()], epoch)
         assert files.calls[done:] == ["writev"]
         with pytest.raises(LeaderEpochStale):
             log.append([batch()], epoch - 1)
         assert log.close()
-    assert opened(tmp_path).epoch_end_offset(3) == (3, 1)
+    again = opened(tmp_path)
+    assert again.epochs.end_of(3, again.end_offset) == (3, 1)
 
 
 def test_a_closed_log_refuses_everything_and_stays_closed(tmp_path: Path) -> None:
@@ -83,11 +86,11 @@ def test_a_closed_log_refuses_everything_and_stays_closed(tmp_path: Path) -> Non
     with pytest.raises(LogRefusesWrites):
         log.append([batch()], 0)
     with pytest.raises(LogClosed):
-        log.read(0, 100)
+        log.reader.read(0, 100)
     with pytest.raises(LogClosed):
-        log.begin_flush()
+        log.syncing.begin()
     with pytest.raises(LogClosed):
-        log.batch_for_timestamp(0)
+        log.reader.batch_for_timestamp(0)
     with pytest.raises(LogClosed):
         log.retain(now_ms=0)
     with pytest.raises(LogRefusesWrites):
@@ -103,7 +106,7 @@ def test_a_log_that_has_ended_touches_nothing_of_another_one_in_its_place(
     former = Written(opened(tmp_path / "log", replace(DURABLE, retention_bytes=1)))
     for _ in range(20):
         former.append(b"x" * 50)
-    flush = former.log.begin_flush(sealed_only=True)
+    flush = former.log.syncing.begin(sealed_only=True)
     assert flush is not None
     flush.run()
     ended(former.log)
@@ -112,7 +115,7 @@ def test_a_log_that_has_ended_touches_nothing_of_another_one_in_its_place(
     for _ in range(20):
         present.append(b"y" * 50)
     before = {path.name: path.read_bytes() for path in (tmp_path / "log").iterdir()}
-    former.log.end_flush(flush)
+    former.log.syncing.end(flush)
     with pytest.raises(LogClosed):
         former.log.retain(now_ms=0)
     assert {path.name: path.read_bytes() for path in (tmp_path / "log").iterdir()} == before
@@ -121,16 +124,16 @@ def test_a_log_that_has_ended_touches_nothing_of_another_one_in_its_place(
 def test_reading_before_the_start_or_behind_the_end_names_both(tmp_path: Path) -> None:
     log = opened(tmp_path)
     with pytest.raises(LogOffsetOutOfRange, match="offset 1 is outside 0 to 0"):
-        log.read(1, 100)
+        log.reader.read(1, 100)
 
 
 def test_epochs_tell_a_follower_where_each_of_them_ended(tmp_path: Path) -> None:
     written = Written(opened(tmp_path))
-    assert written.log.epoch_end_offset(3) == (-1, 0)
+    assert written.log.epochs.end_of(3, written.log.end_offset) == (-1, 0)
     for epoch in (1, 1, 4, 4, 4, 6):
         written.append(b"v", epoch=epoch)
     for log in (written.log, reopened(written, tmp_path)):
-        answers = {epoch: log.epoch_end_offset(epoch) for epoch in (0, 1, 3, 4, 5, 6, 9)}
+        answers = {epoch: log.epochs.end_of(epoch, log.end_offset) for epoch in (0, 1, 3, 4, 5, 6, 9)}
         assert answers == {0: (-1, 0), 1: (1, 2), 3: (1, 2), 4: (4, 5), 5: (4, 5), 6: (6, 6), 9: (6, 6)}
 
 
@@ -144,9 +147,9 @@ def test_truncating_takes_epochs_back_with_it(tmp_path: Path) -> None:
     for epoch in (1, 1, 4):
         written.append(b"v", epoch=epoch)
     assert written.log.truncate_to(2) == 2
-    assert written.log.leader_epoch == 1
+    assert written.log.epochs.latest == 1
     assert written.append(b"v", epoch=2) == 2
-    assert written.log.epoch_end_offset(1) == (1, 2)
+    assert written.log.epochs.end_of(1, written.log.end_offset) == (1, 2)
 
 
 def test_truncating_inside_a_batch_takes_the_whole_batch(tmp_path: Path) -> None:
@@ -198,9 +201,9 @@ def test_a_timestamp_finds_the_first_batch_that_is_not_older(tmp_path: Path) -> 
     for timestamp in range(0, 3000, 100):
         assert offsets(log.append([batch(b"x" * 20, timestamp=timestamp)], 0)) == [timestamp // 100]
     for _ in range(2):
-        found = [log.batch_for_timestamp(timestamp) for timestamp in (0, 1101, 2900)]
+        found = [log.reader.batch_for_timestamp(timestamp) for timestamp in (0, 1101, 2900)]
         assert [parse_header(data or b"").base_offset for data in found] == [0, 12, 29]
-        assert log.batch_for_timestamp(2901) is None
+        assert log.reader.batch_for_timestamp(2901) is None
         log.close()
         log = opened(tmp_path)
 

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import Damage, FsyncPolicy, Log, LogConfig, LogUnreadable, Notices
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.errors import LogUnreadable
+from brokers.log.log import Log
+from brokers.log.recovery.report import Damage
+from brokers.notices import Notices
 from brokers.wire.batch import parse_header
 from tests.unit.brokers.log.batches import SMALL, Written, abandon, batch, everything, opened, readable
 from tests.unit.brokers.log.faulty_files import FaultyFiles
@@ -25,7 +29,7 @@ def killed(directory: Path, config: LogConfig, *, synced: int, batches: int = 30
     for number in range(batches):
         written.append(b"%05d" % number + b"x" * 45)
         if number == synced - 1:
-            written.log.flush()
+            written.log.syncing.flush()
     abandon(written.log)
     return written
 
@@ -72,7 +76,7 @@ def test_the_damage_is_told_with_partition_offsets_and_place(tmp_path: Path, cap
     assert line == f"broker: {tmp_path / 't-0'}: {place}"
     assert notices.counts == {"damaged_offsets": 1}
     with pytest.raises(LogUnreadable, match="reading goes on at 12"):
-        log.read(11, 100)
+        log.reader.read(11, 100)
     assert notices.counts == {"damaged_offsets": 1}, "a reader that comes there is told, and nobody else again"
 
 
@@ -195,7 +199,7 @@ def test_a_first_segment_that_is_gone_is_told_at_each_start(
     written = Written(opened(tmp_path, config))
     for _ in range(30):
         written.append(b"x" * 50)
-    written.log.flush()
+    written.log.syncing.flush()
     stop(written.log)
     min(tmp_path.glob("*.log")).unlink()
     begin = int(min(tmp_path.glob("*.log")).stem)
@@ -227,7 +231,7 @@ def test_a_log_of_which_all_segments_are_gone_goes_on_where_it_ended(
     written = Written(opened(tmp_path, ALWAYS))
     for _ in range(30):
         written.append(b"v")
-    written.log.flush()
+    written.log.syncing.flush()
     stop(written.log)
     (tmp_path / ONE).unlink()
     for _ in range(2):
@@ -282,7 +286,7 @@ def test_batches_inside_a_torn_batch_are_not_taken_for_the_logs_own(tmp_path: Pa
     path.write_bytes(path.read_bytes()[:torn])
     log = opened(tmp_path, ALWAYS)
     assert log.end_offset == 1
-    assert log.recovery.cut_offset == 1
+    assert [cut.offset for cut in log.recovery.cuts] == [1]
 
 
 def test_batches_inside_a_damaged_batch_are_not_taken_for_the_logs_own(tmp_path: Path) -> None:
@@ -299,7 +303,7 @@ def test_idempotent_producers_behind_damage_are_remembered(tmp_path: Path) -> No
     log = opened(tmp_path, ALWAYS)
     for number in range(20):
         log.append([batch(b"x" * 50, producer=(1, 0, number))], 0)
-    log.flush()
+    log.syncing.flush()
     abandon(log)
     path = tmp_path / ONE
     flip(path, position_of(path, 3) + 80)
@@ -313,12 +317,12 @@ def test_epochs_behind_damage_are_still_known(tmp_path: Path) -> None:
     written = Written(opened(tmp_path, ALWAYS))
     for number in range(20):
         written.append(b"x" * 50, epoch=number // 4)
-    written.log.flush()
+    written.log.syncing.flush()
     abandon(written.log)
     path = tmp_path / ONE
     flip(path, position_of(path, 8) + 9)  # the length of an epoch's first batch
     log = assert_all_is_served_but(tmp_path, ALWAYS, written, {8})
-    assert log.epoch_end_offset(2) == (2, 12)
+    assert log.epochs.end_of(2, log.end_offset) == (2, 12)
 
 
 def test_a_cut_lowers_what_is_promised_before_anything_is_cut(tmp_path: Path) -> None:

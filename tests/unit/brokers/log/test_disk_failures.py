@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import (
-    FsyncPolicy,
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.errors import (
     LeaderEpochStale,
-    Log,
     LogChangeUncertain,
-    LogConfig,
     LogDiskFailed,
     LogNotSynced,
     LogRefusesForNow,
     LogRefusesWrites,
     LogSyncFailed,
     LogUnreadable,
-    Notices,
 )
+from brokers.log.log import Log
+from brokers.notices import Notices
 from tests.unit.brokers.log.batches import SMALL, Written, abandon, batch, everything, opened, row
 from tests.unit.brokers.log.faulty_files import Death, FaultyFiles
 
@@ -112,9 +111,9 @@ def test_what_may_pass_by_itself_is_refused_for_now_and_the_next_append_is_tried
     with suppress(LogRefusesForNow):
         written.append(b"x" * 400, epoch=3)
     files.heal()
-    assert written.log.refusal is None
+    assert written.log.writing.refusal is None
     written.append(b"y" * 500, epoch=3)
-    written.log.flush()
+    written.log.syncing.flush()
     with pytest.raises(LeaderEpochStale):
         written.append(b"of the former leader", epoch=2)
     assert everything(written.log) == written.batches
@@ -149,14 +148,14 @@ def test_a_sync_that_lacks_handles_is_no_failed_sync(tmp_path: Path, call: str) 
     written.append(b"appended")
     files.fail(call, error=errno.EMFILE)
     with pytest.raises(LogNotSynced) as refusal:
-        written.log.flush()
+        written.log.syncing.flush()
     assert not refusal.value.definite
-    assert written.log.synced_offset == 0
+    assert written.log.syncing.synced_offset == 0
     written.append(b"more")
     files.heal()
-    written.log.flush()
-    assert written.log.synced_offset == 2
-    assert written.log.refusal is None
+    written.log.syncing.flush()
+    assert written.log.syncing.synced_offset == 2
+    assert written.log.writing.refusal is None
 
 
 def test_a_start_without_handles_is_refused_and_leaves_none_open(tmp_path: Path) -> None:
@@ -173,7 +172,7 @@ def test_a_start_without_handles_is_refused_and_leaves_none_open(tmp_path: Path)
         files.heal()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     written.log = opened(tmp_path, files=files)
-    assert written.log.refusal is None
+    assert written.log.writing.refusal is None
     assert everything(written.log) == written.batches
 
 
@@ -216,8 +215,7 @@ def test_death_in_a_write_leaves_a_tail_that_the_next_start_cuts(tmp_path: Path)
             written.log.append([batch(b"torn apart while it was written")], 0)
         abandon(written.log)
         log = opened(tmp_path / str(torn))
-        assert log.recovery.cut_bytes == torn
-        assert log.recovery.cut_offset == 3
+        assert [(cut.offset, cut.bytes) for cut in log.recovery.cuts] == [(3, torn)]
         assert everything(log) == written.batches
 
 
@@ -251,13 +249,13 @@ def test_a_failed_sync_is_indefinite_ends_writing_and_is_never_tried_again(tmp_p
     written.append(b"appended")
     files.fail("fdatasync")
     with pytest.raises(LogSyncFailed) as failure:
-        written.log.flush()
+        written.log.syncing.flush()
     assert not failure.value.definite
-    assert written.log.synced_offset == 0
+    assert written.log.syncing.synced_offset == 0
     files.heal()
     files.calls.clear()
     with pytest.raises(LogSyncFailed):
-        written.log.flush()
+        written.log.syncing.flush()
     assert not written.log.close()
     assert "fdatasync" not in files.calls
 
@@ -269,8 +267,8 @@ def test_the_name_of_a_new_segment_is_synced_before_what_it_holds_counts(tmp_pat
         written.append(b"x" * 100)
     files.fail("fsync")
     with pytest.raises(LogSyncFailed):
-        written.log.flush()
-    assert written.log.synced_offset == 0
+        written.log.syncing.flush()
+    assert written.log.syncing.synced_offset == 0
 
 
 def test_a_read_error_is_told_and_leaves_the_log_as_it_was(tmp_path: Path) -> None:
@@ -278,7 +276,7 @@ def test_a_read_error_is_told_and_leaves_the_log_as_it_was(tmp_path: Path) -> No
     written = written_log(tmp_path, files)
     files.fail("pread")
     with pytest.raises(LogDiskFailed):
-        written.log.read(0, 1000)
+        written.log.reader.read(0, 1000)
     files.heal()
     assert everything(written.log) == written.batches
     written.append(b"writes are fine")
@@ -289,7 +287,7 @@ def test_a_file_that_shrank_underneath_is_told_and_not_served(tmp_path: Path) ->
     with (tmp_path / f"{0:020}.log").open("r+b") as file:
         file.truncate(100)
     with pytest.raises(LogDiskFailed):
-        written.log.read(0, 1000)
+        written.log.reader.read(0, 1000)
 
 
 def test_too_many_open_files_is_told_and_passes(tmp_path: Path) -> None:
@@ -302,10 +300,10 @@ def test_too_many_open_files_is_told_and_passes(tmp_path: Path) -> None:
         everything(written.log)
     files.fail("duplicate", error=errno.EMFILE)
     with pytest.raises(LogNotSynced) as refusal:
-        written.log.flush()
+        written.log.syncing.flush()
     assert not refusal.value.definite
     files.heal()
-    written.log.flush()
+    written.log.syncing.flush()
     assert everything(written.log) == written.batches
 
 
@@ -346,7 +344,7 @@ def test_a_read_only_file_system_can_be_served_from_the_start(tmp_path: Path, in
             file.write(b"torn")
     files.fail("make_directory", "open_append", "open_replace", "truncate", "unlink", "rename", error=errno.EROFS)
     written.log = opened(tmp_path, files=files)
-    assert written.log.refusal is not None
+    assert written.log.writing.refusal is not None
     assert_only_reads_go_on(written)
     assert not written.log.close()
 
@@ -378,7 +376,7 @@ def test_a_read_error_under_a_doubted_segment_is_not_taken_for_damage(tmp_path: 
     log = opened(tmp_path, files=files)
     files.fail("pread")
     with pytest.raises(LogDiskFailed):
-        log.read(0, 1000)
+        log.reader.read(0, 1000)
     files.heal()
     assert everything(log) == written.batches
     assert not isinstance(LogDiskFailed(), LogUnreadable)

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from brokers.log import FsyncPolicy, GroupCommit, LogNotSynced, LogOffsetOutOfRange, LogSyncFailed
+from brokers.log.config import FsyncPolicy
+from brokers.log.errors import LogNotSynced, LogOffsetOutOfRange, LogSyncFailed
+from brokers.log.flush import GroupCommit
 from tests.unit.brokers.log.batches import SMALL, Written, abandon, everything, opened
 from tests.unit.brokers.log.faulty_files import FaultyFiles
 
@@ -50,7 +52,7 @@ def test_waiters_share_a_sync_and_those_who_came_later_the_next(tmp_path: Path) 
 
     asyncio.run(scenario())
     assert files.calls.count("fdatasync") == 2
-    assert written.log.synced_offset == 2
+    assert written.log.syncing.synced_offset == 2
 
 
 class AtOnce(Executor):
@@ -76,14 +78,14 @@ def test_whoever_comes_while_a_sync_ends_gets_the_next(tmp_path: Path) -> None:
         await asyncio.gather(*waiters)
 
     asyncio.run(scenario())
-    assert written.log.synced_offset == 29
+    assert written.log.syncing.synced_offset == 29
 
 
 def test_what_is_synced_already_needs_no_wait(tmp_path: Path) -> None:
     files = GatedFiles()
     written = Written(opened(tmp_path, DURABLE, files))
     written.append(b"synced")
-    written.log.flush()
+    written.log.syncing.flush()
     files.calls.clear()
     asyncio.run(GroupCommit(written.log).synced(1))
     assert files.calls == []
@@ -121,7 +123,7 @@ def test_a_sync_that_cannot_be_noted_is_told_to_who_waits_and_the_next_tries_aga
         return told
 
     assert [type(result) for result in asyncio.run(scenario())] == [LogNotSynced] * 3
-    assert written.log.synced_offset == 1
+    assert written.log.syncing.synced_offset == 1
 
 
 def test_a_waiter_that_goes_away_does_not_take_the_sync_with_it(tmp_path: Path) -> None:
@@ -166,26 +168,26 @@ def test_a_waiter_for_what_was_cut_meanwhile_is_told(tmp_path: Path) -> None:
 def test_a_segment_that_was_sealed_and_grew_during_a_sync_is_synced_again(tmp_path: Path) -> None:
     written = Written(opened(tmp_path, DURABLE))
     written.append(b"x" * 100)
-    flush = written.log.begin_flush()
+    flush = written.log.syncing.begin()
     assert flush is not None
     for _ in range(10):
         written.append(b"x" * 100)
     flush.run()
-    written.log.end_flush(flush)
-    assert written.log.synced_offset == 1
-    following = written.log.begin_flush()
+    written.log.syncing.end(flush)
+    assert written.log.syncing.synced_offset == 1
+    following = written.log.syncing.begin()
     assert following is not None
     assert following.segments[0].base_offset == 0
     following.run()
-    written.log.end_flush(following)
-    assert written.log.synced_offset == 11
+    written.log.syncing.end(following)
+    assert written.log.syncing.synced_offset == 11
 
 
 def test_a_flush_survives_that_its_log_rolls_is_cut_and_is_deleted(tmp_path: Path) -> None:
     written = Written(opened(tmp_path / "log", DURABLE))
     for _ in range(20):
         written.append(b"x" * 100)
-    flush = written.log.begin_flush()
+    flush = written.log.syncing.begin()
     assert flush is not None
     written.log.truncate_to(3)
     written.log.abandon()
@@ -193,24 +195,24 @@ def test_a_flush_survives_that_its_log_rolls_is_cut_and_is_deleted(tmp_path: Pat
     with ThreadPoolExecutor(1) as executor:
         executor.submit(flush.run).result()
     assert flush.error is None
-    refusal = written.log.refusal
-    written.log.end_flush(flush)
-    assert written.log.refusal == refusal, "that is no disk that failed"
+    refusal = written.log.writing.refusal
+    written.log.syncing.end(flush)
+    assert written.log.writing.refusal == refusal, "that is no disk that failed"
 
 
 def test_a_flush_that_spans_a_truncation_proves_nothing(tmp_path: Path) -> None:
     written = Written(opened(tmp_path, DURABLE))
     for _ in range(4):
         written.append(b"x" * 100)
-    flush = written.log.begin_flush()
+    flush = written.log.syncing.begin()
     assert flush is not None
     written.log.truncate_to(2)
     del written.batches[2:]
     for _ in range(4):
         written.append(b"y" * 100)
     flush.run()
-    written.log.end_flush(flush)
-    assert written.log.synced_offset == 0
-    written.log.flush()
+    written.log.syncing.end(flush)
+    assert written.log.syncing.synced_offset == 0
+    written.log.syncing.flush()
     abandon(written.log)
     assert everything(opened(tmp_path, DURABLE)) == written.batches

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import Log, LogDiskFailed
+from brokers.log.errors import LogDiskFailed
 from brokers.log.file_range import Stretch
+from brokers.log.log import Log
 from tests.unit.brokers.log.batches import SMALL, batch, opened
 from tests.unit.brokers.log.faulty_files import FaultyFiles
 
@@ -32,7 +33,7 @@ def filled(directory: Path, files: FaultyFiles) -> Log:
 
 
 def lent(log: Log, bytes_max: int = ALL) -> Stretch:
-    found = log.lend(0, bytes_max, None, read_bytes_max=0)
+    found = log.reader.lend(0, bytes_max, None, read_bytes_max=0)
     assert isinstance(found, Stretch)
     return found
 
@@ -45,7 +46,7 @@ def test_what_is_lent_arrives_as_it_would_be_read(tmp_path: Path, sockets: tuple
         sent = stretch.send(ours.fileno(), len(arrived), 700)
         assert sent <= 700
         arrived += theirs.recv(sent, socket.MSG_WAITALL)
-    assert arrived == log.read(0, ALL)
+    assert arrived == log.reader.read(0, ALL)
 
 
 def test_a_full_socket_is_no_error_of_the_disk(tmp_path: Path, sockets: tuple[socket.socket, socket.socket]) -> None:
@@ -58,10 +59,10 @@ def test_a_full_socket_is_no_error_of_the_disk(tmp_path: Path, sockets: tuple[so
 
 def test_little_is_read_instead_and_at_the_end_there_is_nothing(tmp_path: Path) -> None:
     log = filled(tmp_path, FaultyFiles())
-    whole = log.read(0, ALL)
-    assert log.lend(0, ALL, None, len(whole)) == whole
-    assert isinstance(log.lend(0, ALL, None, len(whole) - 1), Stretch)
-    assert log.lend(log.end_offset, ALL, None, 0) == b""
+    whole = log.reader.read(0, ALL)
+    assert log.reader.lend(0, ALL, None, len(whole)) == whole
+    assert isinstance(log.reader.lend(0, ALL, None, len(whole) - 1), Stretch)
+    assert log.reader.lend(log.end_offset, ALL, None, 0) == b""
 
 
 def test_a_cut_ends_what_is_lent_even_if_the_log_has_grown_again(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokers.log import ProducerFenced, SequenceOutOfOrder
+from brokers.log.errors import ProducerFenced, SequenceOutOfOrder
 from brokers.log.producers import Producers, decode_producers
 from brokers.wire.batch import BatchHeader
 from tests.unit.brokers.log.batches import batch

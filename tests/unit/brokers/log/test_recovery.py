@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import FsyncPolicy, Log, LogUnreadable
+from brokers.log.config import FsyncPolicy
+from brokers.log.errors import LogUnreadable
 from brokers.log.index import Extent, Index, decode_index
+from brokers.log.log import Log
 from brokers.log.recovery.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
 from brokers.wire.batch import parse_header
 from tests.unit.brokers.log.batches import SMALL, Written, abandon, batch, everything, offsets, opened, readable
@@ -52,10 +54,10 @@ def test_a_stop_in_order_needs_no_scan_and_proves_what_is_read(tmp_path: Path) -
 
 def test_a_crash_costs_a_scan_of_what_was_not_synced_alone(tmp_path: Path) -> None:
     written = several_segments(tmp_path)
-    flush = written.log.begin_flush(sealed_only=True)
+    flush = written.log.syncing.begin(sealed_only=True)
     assert flush is not None
     flush.run()
-    written.log.end_flush(flush)
+    written.log.syncing.end(flush)
     growing = max(tmp_path.glob("*.log")).stat().st_size
     abandon(written.log)
     log = opened(tmp_path)
@@ -74,7 +76,7 @@ def test_damage_after_a_stop_in_order_costs_its_own_place_and_names_it(tmp_path:
     assert damaged == [(offset, offset + 1)]
     assert found == {number: data for number, data in enumerate(written.batches) if number != offset}
     with pytest.raises(LogUnreadable, match=f"offsets {offset} to {offset} are damaged on disk"):
-        log.read(offset, 100)
+        log.reader.read(offset, 100)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_what_is_appended_behind_damage_survives_a_crash(tmp_path: Path) -> None
     log = opened(tmp_path)
     assert log.end_offset == 31
     assert readable(log)[1] == [(29, 30)]
-    assert log.read(30, 1000) == written.batches[30]
+    assert log.reader.read(30, 1000) == written.batches[30]
 
 
 @pytest.mark.parametrize(("damaged", "cut_at", "end"), [(7, 7, 7), (7, 6, 6), (7, 8, 8), (0, 0, 0), (5, 5, 5)])
@@ -152,11 +154,11 @@ def test_indexes_of_other_segments_are_not_believed(tmp_path: Path) -> None:
     written = several_segments(tmp_path)
     written.log.close()
     one, other, *_ = sorted(tmp_path.glob("*.index"))
-    content = one.read_bytes()
-    one.write_bytes(other.read_bytes())
+    content, of_other = one.read_bytes(), other.read_bytes()
+    one.write_bytes(of_other)
     other.write_bytes(content)
     log = opened(tmp_path)
-    assert log.recovery.indexes_rebuilt == 2
+    assert [path.read_bytes() for path in (one, other)] == [content, of_other]
     assert everything(log) == written.batches
 
 
@@ -215,7 +217,7 @@ def test_a_torn_epoch_list_does_not_end_the_log(tmp_path: Path) -> None:
     (tmp_path / "checkpoint").write_text("torn")
     log = opened(tmp_path)
     assert everything(log) == written.batches
-    assert log.epoch_end_offset(2) == (2, 2)
+    assert log.epochs.end_of(2, log.end_offset) == (2, 2)
 
 
 def test_a_batch_of_an_epoch_that_never_began_is_not_taken(tmp_path: Path) -> None:
@@ -300,6 +302,6 @@ def test_one_read_proves_no_more_than_its_bound(tmp_path: Path, monkeypatch: pyt
     written.log.close()
     monkeypatch.setattr("brokers.log.recovery.lazy_check.PROVEN_AT_ONCE_BYTES_MAX", 1000)
     log = opened(tmp_path)
-    assert 1000 <= len(log.read(0, 100_000)) <= 1200
+    assert 1000 <= len(log.reader.read(0, 100_000)) <= 1200
     assert everything(log, 100_000) == written.batches
-    assert log.read(0, 100_000) == b"".join(written.batches)
+    assert log.reader.read(0, 100_000) == b"".join(written.batches)

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from brokers.log.config import LogConfig
-from brokers.replication.store import HeldPartition, Store
+from brokers.log.files import OS_FILES, Files
+from brokers.replication.replica import Leadership, Replica
+from brokers.replication.store import Store
 from brokers.wire.batch import RecordToSend, encode_batch, parse_header
 from coordinators.model import ClusterView
 
@@ -18,9 +20,10 @@ async def holding(
     view: ClusterView,
     me: int,
     config: LogConfig = LogConfig(),  # noqa: B008 # frozen
+    files: Files = OS_FILES,
 ) -> AsyncIterator[Store]:
     """A store that has done what the view says."""
-    store = Store(folder, config, me)
+    store = Store(folder, config, me, files=files)
     await store.start(view)
     try:
         yield store
@@ -34,13 +37,18 @@ async def follow(store: Store, view: ClusterView) -> None:
     await store.caught_up()
 
 
-def found(store: Store, topic: str) -> HeldPartition:
+def found(store: Store, topic: str) -> Replica:
     """A topic's first partition."""
     partition = store.partition(topic, 0)
     assert partition is not None
     return partition
 
 
-def write(partition: HeldPartition, value: bytes) -> None:
+def led(replica: Replica) -> Leadership:
+    """A leadership that never ends by itself."""
+    return replica.lead(replica.partition, lambda: True)
+
+
+def write(partition: Replica, value: bytes) -> None:
     batch = bytearray(encode_batch([RecordToSend(value)]))
-    partition.append([(batch, parse_header(batch))], 0)
+    partition.append([(batch, parse_header(batch))], led(partition))

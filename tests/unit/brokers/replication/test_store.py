@@ -9,16 +9,18 @@ from types import MappingProxyType
 
 import pytest
 
-from brokers.replication.store import HeldPartition, Store
+from brokers.replication.replica import Replica
+from brokers.replication.store import Store
 from coordinators.model import Broker, ClusterView, Topic, TopicSettings
 from coordinators.placement import place
 from tests.unit.brokers.log.batches import SMALL, batch
+from tests.unit.brokers.replication.held import led
 
 ME = Broker(1, "127.0.0.1", 9001, 9501)
 NEVER = 10**15  # more than has passed since 1970
 
 
-def filled(folder: Path, settings: TopicSettings, **brokers: int) -> HeldPartition:
+def filled(folder: Path, settings: TopicSettings, **brokers: int) -> Replica:
     """A partition with many segments, whose records are all as old as 1970."""
     store = Store(folder, replace(SMALL, **brokers), ME.id)  # type: ignore[arg-type] # they are whole numbers
     topic = Topic("t", place("t", 1, 1, [ME.id]), settings, life="1")
@@ -26,7 +28,7 @@ def filled(folder: Path, settings: TopicSettings, **brokers: int) -> HeldPartiti
     held = store.partition("t", 0)
     assert held is not None
     for _ in range(30):
-        held.append([batch(b"x" * 50)], 0)
+        held.append([batch(b"x" * 50)], led(held))
     return held
 
 

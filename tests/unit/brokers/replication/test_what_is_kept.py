@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from brokers.log.config import FsyncPolicy
-from brokers.replication.store import HeldPartition
+from brokers.replication.replica import Replica
 from coordinators.model import Broker, ClusterView, Topic
 from coordinators.placement import place
 from tests.contract.backend import asynchronous
@@ -44,7 +44,7 @@ async def test_who_is_shut_out_keeps_what_was_acknowledged(
     async with holding(tmp_path, FULL, ME.id) as store:
         write(found(store, "orders"), b"acknowledged")
         await follow(store, view(brokers, *topics))
-        assert found(store, "orders").end_offset == 1
+        assert found(store, "orders").log.end_offset == 1
     async with holding(tmp_path, FULL, ME.id) as store:
         assert b"acknowledged" in found(store, "orders").read(0, 1_000)
 
@@ -56,12 +56,12 @@ async def test_maintenance_leaves_alone_what_was_deleted_since_it_began(
 ) -> None:
     """To look after a partition may take a sync. What is deleted and made again meanwhile is another topic, and nothing
     of it may go with what retention thinks of the former one."""
-    maintained, maintain = [], HeldPartition.maintain
+    maintained, maintain = [], Replica.maintain
     async with holding(tmp_path, FULL, ME.id, replace(SMALL, fsync=fsync, retention_bytes=1)) as store:
         first, second = store.partitions
         name = second.at.topic
 
-        async def remade_meanwhile(held: HeldPartition, *, sync_sealed: bool) -> None:
+        async def remade_meanwhile(held: Replica, *, sync_sealed: bool) -> None:
             maintained.append((held.at.topic, held.deleted))
             if held is first:
                 await follow(store, view([ME, OTHER], TOPICS[first.at.topic], next_life(TOPICS[name])))
@@ -70,14 +70,14 @@ async def test_maintenance_leaves_alone_what_was_deleted_since_it_began(
 
         fill(first)
         fill(second)
-        monkeypatch.setattr(HeldPartition, "maintain", remade_meanwhile)
+        monkeypatch.setattr(Replica, "maintain", remade_meanwhile)
         await store.maintain()
         assert maintained == [(first.at.topic, False)]
-        assert (found(store, name).start_offset, found(store, name).end_offset) == (0, 30)
+        assert (found(store, name).start_offset, found(store, name).log.end_offset) == (0, 30)
         assert b"%050d" % 0 in found(store, name).read(0, 1_000)
 
 
-def fill(held: HeldPartition) -> None:
+def fill(held: Replica) -> None:
     """With many segments."""
     for number in range(30):
         write(held, b"%050d" % number)

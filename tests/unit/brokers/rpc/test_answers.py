@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from brokers.log import errors as log
-from brokers.replication.store import NotLeader, TooFewInSync
+from brokers.replication.errors import LeadershipEnded, NotLeader, TooFewInSync
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.answers import ITEMS_MAX, REFUSALS, error_of, record_of, settings_of, to_send
 from brokers.wire import batch
@@ -22,6 +22,7 @@ from coordinators.model import TopicSettings
     [
         (coordination.UnknownTopic("x"), pb.UNKNOWN_TOPIC, True),
         (NotLeader("x"), pb.NOT_LEADER, True),
+        (LeadershipEnded("x"), pb.NOT_LEADER, False),
         (coordination.InvalidRequest("x"), pb.INVALID_REQUEST, True),
         (coordination.TopicExists("x"), pb.TOPIC_EXISTS, True),
         (coordination.NotEnoughBrokers("x"), pb.NOT_ENOUGH_BROKERS, True),

@@ -30,6 +30,7 @@ from brokers.wire.batch import (
 from brokers.wire.compression import Codec, compress
 from coordinators.api import FOR_EVER, Coordinator, Standing
 from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
+from tests.unit.brokers.replication.held import led
 from tests.unit.brokers.wire.nonsense import empty_records, record, signed
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
@@ -50,6 +51,9 @@ class Here:
 
     def known_leader(self, at: TopicPartition) -> Partition:
         return PARTITION
+
+    def serves(self) -> bool:
+        return True
 
     def confirmed(self, at: TopicPartition, found: Partition, standing: Standing) -> Partition:
         return found
@@ -74,12 +78,12 @@ class Stored:
         held = self.store.partition("t", 0)
         assert held is not None
         for batch in batches:
-            held.append([(batch, check_produced(batch, self.message_bytes_max))], 0)
+            held.append([(batch, check_produced(batch, self.message_bytes_max))], led(held))
 
     def put_unchecked(self, *batches: bytearray) -> None:
         held = self.store.partition("t", 0)
         assert held is not None
-        held.append([(batch, parse_header(batch)) for batch in batches], 0)
+        held.append([(batch, parse_header(batch)) for batch in batches], led(held))
 
     def fetch(self, offset: int = 0, **bounds: int) -> pb.FetchResponse:
         answers: list[pb.FetchResponse] = []
@@ -242,7 +246,7 @@ def test_a_fetch_that_waited_for_its_turn_gets_nothing_of_a_topic_that_was_made_
         held = store.partition("t", 0)
         assert held is not None
         batch = bytearray(encode_batch([RecordToSend(b"of the former life")]))
-        held.append([(batch, parse_header(batch))], 0)
+        held.append([(batch, parse_header(batch))], led(held))
         service = DataService(store, cast("Coordinator", Here()), Metrics(), MESSAGE_BYTES_MAX)
         async with service._slices:
             fetch = asyncio.ensure_future(service.Fetch(pb.FetchRequest(topic="t"), CONTEXT))

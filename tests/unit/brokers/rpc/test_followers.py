@@ -61,7 +61,7 @@ async def served(folder: Path) -> AsyncIterator[Served]:
     await coordinator.create_topic("t", 1, 1)
     async with holding(folder, coordinator.view(), coordinator.me.id) as store:
         yield Served(DataService(store, coordinator, Metrics(), 1_000_000), coordinator)
-        assert found(store, "t").end_offset == 1, "what was written as leader"
+        assert found(store, "t").log.end_offset == 1, "what was written as leader"
     await coordinator.stop()
 
 

@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from brokers.log.config import FsyncPolicy, LogConfig
+from brokers.log.files import OS_FILES, Files
 from brokers.metrics import Metrics
-from brokers.replication.store import HeldPartition
+from brokers.replication.replica import Replica
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.data import DataService
 from coordinators.api import Standing
@@ -18,6 +20,7 @@ from coordinators.model import Partition, TopicPartition
 from tests.contract.backend import addressed, asynchronous
 from tests.contract.memory import MemoryCluster, MemoryCoordinator
 from tests.unit.brokers.listeners.harness import until
+from tests.unit.brokers.log.slow_files import SlowFiles
 from tests.unit.brokers.replication.held import found, holding
 
 CONTEXT: Any = None
@@ -61,15 +64,19 @@ class HeldBack(MemoryCoordinator):
 class Served(NamedTuple):
     service: DataService
     coordinator: HeldBack
-    held: HeldPartition
+    held: Replica
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[Served]:
+async def served(
+    folder: Path,
+    config: LogConfig = LogConfig(),  # noqa: B008 # frozen
+    files: Files = OS_FILES,
+) -> AsyncIterator[Served]:
     coordinator = HeldBack()
     await coordinator.start()
     await coordinator.create_topic("t", 1, 1)
-    async with holding(folder, coordinator.view(), coordinator.me.id) as store:
+    async with holding(folder, coordinator.view(), coordinator.me.id, config, files) as store:
         yield Served(DataService(store, coordinator, Metrics(), 1_000_000), coordinator, found(store, "t"))
     await coordinator.stop()
 
@@ -103,7 +110,7 @@ async def test_a_look_up_that_waited_behind_another_request_is_made_again_where_
         await until(lambda: len(one.coordinator.asked) == 4 or answering.done())
         one.coordinator.release(3)
         assert await answering == [pb.NOT_LEADER] * 2
-        assert one.held.end_offset == 0, "nothing is appended by the answer of before"
+        assert one.held.log.end_offset == 0, "nothing is appended by the answer of before"
 
 
 @asynchronous
@@ -112,7 +119,7 @@ async def test_a_process_that_was_stopped_between_look_and_append_appends_nothin
         one.coordinator.looks_up, one.coordinator.stopped = False, True
         refused = await one.service.Produce(produce(b"v"), CONTEXT)
         assert (refused.error.code, refused.error.definite) == (pb.COORDINATOR_UNAVAILABLE, True)
-        assert one.held.end_offset == 0
+        assert one.held.log.end_offset == 0
         one.coordinator.stopped = False
         assert (await one.service.Produce(produce(b"v"), CONTEXT)).base_offset == 0
 
@@ -128,3 +135,21 @@ async def test_a_fetch_that_waited_until_another_leads_gives_nothing(tmp_path: P
         one.coordinator.leads = False
         fetched = await fetching
         assert (fetched.error.code, list(fetched.records)) == (pb.NOT_LEADER, [])
+
+
+@asynchronous
+async def test_a_leadership_that_ends_ends_the_wait_for_its_acknowledgements_and_nobody_knows_whether_they_are_kept(
+    tmp_path: Path,
+) -> None:
+    disk = SlowFiles(lambda call, _: call == "fdatasync")
+    async with served(tmp_path, LogConfig(fsync=FsyncPolicy.ALWAYS), disk) as one:
+        one.coordinator.looks_up = False
+        producing = asyncio.ensure_future(one.service.Produce(produce(b"v"), CONTEXT))
+        await asyncio.to_thread(disk.reached.acquire)
+        one.coordinator.leads = False
+        refused = await one.service.Produce(produce(b"of who asks next, and hears of it"), CONTEXT)
+        ended = await producing
+        disk.let_go()
+        assert (refused.error.code, refused.error.definite) == (pb.NOT_LEADER, True)
+        assert (ended.error.code, ended.error.definite) == (pb.NOT_LEADER, False)
+        assert one.held.log.end_offset == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -35,9 +36,12 @@ class Lookups:
     def __init__(self) -> None:
         self.asked: list[asyncio.Future[Partition]] = []
 
-    def leader(self, at: TopicPartition) -> Awaitable[Partition]:
+    def known_leader(self, at: TopicPartition) -> Partition | None:
         if at.topic == "nosuch":
             raise UnknownTopic("nosuch")
+        return None
+
+    def leader(self, at: TopicPartition) -> Awaitable[Partition]:
         answer: asyncio.Future[Partition] = asyncio.get_running_loop().create_future()
         self.asked.append(answer)
         return answer
@@ -45,6 +49,9 @@ class Lookups:
 
 class NothingHeld:
     def partition(self, topic: str, number: int) -> None:
+        return None
+
+    def opening(self, at: TopicPartition) -> None:
         return None
 
 
@@ -106,11 +113,14 @@ class Disk:
         self.end_offset = 0
         self.asked: list[asyncio.Future[None]] = []
 
-    def append(self, batches: Any, epoch: int) -> list[int]:
+    def lead(self, *_: object) -> Any:
+        return SimpleNamespace(replica=self)
+
+    def append(self, batches: Any, leadership: object) -> list[int]:
         self.end_offset += 1
         return [self.end_offset - 1]
 
-    def durable(self, offset: int) -> Awaitable[None]:
+    def acknowledged(self) -> Awaitable[None] | None:
         self.asked.append(asyncio.get_running_loop().create_future())
         return self.asked[-1]
 
@@ -119,7 +129,7 @@ class Disk:
 
 
 class Here(Lookups):
-    def leader(self, at: TopicPartition) -> Partition:  # type: ignore[override] # as the contract allows
+    def known_leader(self, at: TopicPartition) -> Partition:
         return Partition(replicas=(1,), leader=1, epoch=0, in_sync=(1,))
 
 
@@ -150,11 +160,11 @@ class Memory(Disk):
         super().__init__()
         self.records: list[int] = []
 
-    def append(self, batches: Any, epoch: int) -> list[int]:
+    def append(self, batches: Any, leadership: object) -> list[int]:
         self.records += [header.records_count for _, header in batches]
-        return super().append(batches, epoch)
+        return super().append(batches, leadership)
 
-    def durable(self, offset: int) -> None:  # type: ignore[override] # as the store has it
+    def acknowledged(self) -> None:
         return None
 
 

@@ -20,10 +20,8 @@ from brokers.wire.batch import (
     Record,
     RecordToSend,
     check_produced,
-    crc_holds,
     decode_records,
     encode_batch,
-    parse_header,
 )
 from brokers.wire.compression import Codec, CompressionRefused, decompress
 from brokers.wire.primitives import append_signed, append_unsigned, read_signed, read_unsigned
@@ -59,16 +57,6 @@ def test_the_header_says_what_the_batch_holds() -> None:
     header = check_produced(encode_batch(RECORDS, producer=(5, 1, 7)), BYTES_MAX)
     assert (header.records_count, header.last_offset_delta, header.max_timestamp) == (3, 2, 1_500)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (5, 1, 7)
-
-
-def test_placing_a_batch_leaves_what_the_producer_signed() -> None:
-    batch = encode_batch(RECORDS)
-    signed = bytes(batch[16:])
-    PLACE.pack_into(batch, 0, 1 << 40, parse_header(batch).length, 3)
-    placed = parse_header(batch)
-    assert (placed.base_offset, placed.leader_epoch) == (1 << 40, 3)
-    assert bytes(batch[16:]) == signed
-    assert crc_holds(batch, placed)
 
 
 def test_log_append_time_is_the_time_of_every_record() -> None:

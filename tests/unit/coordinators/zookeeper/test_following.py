@@ -16,14 +16,17 @@ import pytest
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogDiskFailed, LogError
 from brokers.log.log import Log
+from brokers.replication.errors import NotLeader
 from brokers.replication.openings import AT_ONCE_MAX, Openings
-from brokers.replication.store import HeldPartition, NotLeader, Store
+from brokers.replication.replica import Replica
+from brokers.replication.store import Store
 from brokers.wire.batch import RecordToSend, encode_batch, parse_header
 from coordinators.model import Broker, ClusterView, Partition, Topic, TopicPartition
 from coordinators.placement import place
 from tests.contract.backend import asynchronous, eventually
 from tests.unit.brokers.log.faulty_files import FaultyFiles
 from tests.unit.brokers.log.slow_files import SlowFiles
+from tests.unit.brokers.replication.held import led
 
 ME = Broker(1, "127.0.0.1", 9001, 9501)
 OTHER = Broker(2, "127.0.0.1", 9002, 9502)
@@ -61,15 +64,15 @@ def again(life: str) -> ClusterView:
     return with_topics(TOPICS["clicks"], replace(TOPICS["orders"], life=life))
 
 
-def orders(store: Store) -> HeldPartition:
+def orders(store: Store) -> Replica:
     found = store.partition(*ORDERS)
     assert found is not None
     return found
 
 
-def write(partition: HeldPartition, value: bytes) -> None:
+def write(partition: Replica, value: bytes) -> None:
     batch = bytearray(encode_batch([RecordToSend(value)]))
-    partition.append([(batch, parse_header(batch))], 0)
+    partition.append([(batch, parse_header(batch))], led(partition))
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -117,7 +120,7 @@ async def test_a_view_without_this_broker_makes_nothing_anew(tmp_path: Path) -> 
     async with holding(tmp_path) as store:
         write(orders(store), b"old")
         await follow(store, replace(again("2"), brokers=MappingProxyType({2: OTHER})))
-        assert orders(store).end_offset == 1
+        assert orders(store).log.end_offset == 1
 
 
 @asynchronous
@@ -133,7 +136,7 @@ async def test_a_deletion_that_the_disk_refuses_is_told_and_comes_to_no_other_to
             await store.caught_up("orders")
         files.heal()
         await store.caught_up("orders")
-        assert orders(store).end_offset == 0
+        assert orders(store).log.end_offset == 0
     assert "cannot delete the logs of topic orders" in caplog.text
     assert (tmp_path / "logs" / "orders" / "1" / "0").is_dir()
 
@@ -150,7 +153,7 @@ async def test_a_topic_that_was_deleted_and_made_again_begins_empty_though_no_vi
         write(former, b"old")
         await follow(store, again("2"))
         assert former.deleted
-        assert orders(store).end_offset == 0
+        assert orders(store).log.end_offset == 0
         assert store.partition("clicks", 0) is not None
 
 
@@ -160,7 +163,7 @@ async def test_what_was_made_again_while_this_broker_was_away_begins_empty_and_t
 ) -> None:
     for life in ("1", "2", "3"):
         async with holding(tmp_path, again(life)) as away:
-            assert orders(away).end_offset == 0
+            assert orders(away).log.end_offset == 0
             write(orders(away), b"of life " + life.encode())
     for life in ("1", "2"):
         kept = tmp_path / "logs" / "orders" / life
@@ -173,7 +176,7 @@ async def test_a_former_life_that_is_the_present_one_again_has_its_messages(tmp_
     """As where ZooKeeper's tree was made anew by mistake, and is restored."""
     for life, ends in (("1", 0), ("2", 0), ("1", 1), ("2", 1)):
         async with holding(tmp_path, again(life)) as store:
-            assert orders(store).end_offset == ends
+            assert orders(store).log.end_offset == ends
             write(orders(store), b"kept")
 
 
@@ -183,7 +186,7 @@ async def test_a_topic_that_is_the_same_goes_on_after_a_restart(
 ) -> None:
     for end in range(3):
         async with holding(tmp_path, again("5")) as store:
-            assert orders(store).end_offset == end
+            assert orders(store).log.end_offset == end
             write(orders(store), b"more")
     assert not caplog.records
 
@@ -196,7 +199,7 @@ async def test_a_request_comes_to_the_life_that_the_newest_view_has(tmp_path: Pa
         views.append(again("2"))
         assert store.partition(*ORDERS) is None
         await store.opened(ORDERS)
-        assert orders(store).end_offset == 0
+        assert orders(store).log.end_offset == 0
 
 
 @asynchronous
@@ -218,7 +221,7 @@ async def test_maintenance_that_waits_for_a_slow_sync_does_nothing_to_the_topic_
         disk.let_go()
         await maintenance
         assert files_in(tmp_path / "logs" / "orders") == before
-        assert (orders(store).start_offset, orders(store).end_offset) == (0, 5)
+        assert (orders(store).start_offset, orders(store).log.end_offset) == (0, 5)
 
 
 @asynchronous
@@ -227,9 +230,8 @@ async def test_a_log_is_closed_when_the_sync_under_way_is_over_though_nobody_wai
     store = Store(tmp_path, LogConfig(fsync=FsyncPolicy.ALWAYS), ME.id, files=disk)
     await store.start(with_topics(TOPICS["orders"]))
     write(orders(store), b"appended")
-    durable = orders(store).durable(1)
-    assert durable is not None
-    gone = asyncio.ensure_future(durable)
+    gone = orders(store).acknowledged()
+    assert gone is not None
     await asyncio.to_thread(disk.reached.acquire)
     gone.cancel()
     closing = asyncio.create_task(store.close())
@@ -289,7 +291,7 @@ async def test_what_somebody_waits_for_is_opened_first(tmp_path: Path) -> None:
         assert len(order) < len(WIDE.partitions)
 
 
-def of(partition: HeldPartition) -> TopicPartition:
+def of(partition: Replica) -> TopicPartition:
     return partition.at
 
 
@@ -336,7 +338,7 @@ async def test_a_topic_that_cannot_be_opened_keeps_no_other_from_being_used(
             await store.caught_up("clicks")
         with pytest.raises(LogDiskFailed):
             await store.opened(TopicPartition("clicks", 0))
-        assert orders(store).end_offset == 1
+        assert orders(store).log.end_offset == 1
         with pytest.raises(LogDiskFailed):
             await follow(store, replace(again("1"), version=2))
         assert [record.getMessage()[:41] for record in caplog.records] == ["broker: a partition cannot be opened: can"]
