@@ -10,7 +10,7 @@ from workloads.errors import BrokerlabError
 from workloads.processes.process import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from workloads.topology.api import Topology
@@ -46,9 +46,11 @@ class Client:
     async def tell(self, **message: object) -> None:
         await self.process.write_line(json.dumps(message).encode())
 
-    async def hear(self, word: str) -> Any:
-        """The value of the next answer, which must be `word`. Raises `ClientFailed`, `ProcessFailed`."""
-        answer = json.loads(await self.process.read_line())
+    async def hear(self, word: str, acknowledged: Callable[[int], None] = lambda _: None) -> Any:
+        """The value of the next answer, which must be `word`; `acknowledged` hears what a producer tells before it.
+        Raises `ClientFailed`, `ProcessFailed`."""
+        while "acknowledged" in (answer := json.loads(await self.process.read_line())):
+            acknowledged(answer["acknowledged"])
         if "failed" in answer:
             raise ClientFailed(f"{self.name}: {answer['failed']}")
         assert word in answer, f"{self.name} said {sorted(answer)}, not {word}"

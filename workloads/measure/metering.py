@@ -13,12 +13,11 @@ from workloads.measure.resources import Usage, reset_peak, usage_of
 from workloads.processes.java import collector_pause_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from workloads.clients.drivers.api import BrokerStatistics
     from workloads.measure.sockets import Connections
     from workloads.processes.process import Process
-    from workloads.systems.api import System
 
 T = TypeVar("T")
 _Counters = dict[str, Any]  # a row, as the schema of the raw records has it
@@ -43,11 +42,15 @@ class _Reading:
 
 
 class Meter:
-    """Reads the counters of one window. `processes` has role and process by name."""
+    """Reads the counters of one window. `processes` has role and process by name; `statistics` asks the brokers."""
 
-    def __init__(self, processes: Mapping[str, tuple[str, Process]], system: System) -> None:
+    def __init__(
+        self,
+        processes: Mapping[str, tuple[str, Process]],
+        statistics: Callable[[], Awaitable[Sequence[BrokerStatistics]]],
+    ) -> None:
         self._processes = processes
-        self._system = system
+        self._statistics = statistics
         self._before: Mapping[str, _Reading] = {}
         self._earlier: Sequence[BrokerStatistics] = ()
 
@@ -55,27 +58,27 @@ class Meter:
         """Raises `ProcessFailed` where a process has ended."""
         for _, process in self._processes.values():
             await _of(process, reset_peak)
-        self._earlier = await self._system.statistics()
-        self._before = await self._readings()
+        self._earlier = await self._statistics()
+        self._before = await self._readings(self._processes)
 
-    async def end(self, window: str, wall_s: float, costs: Costs) -> None:
-        """Add what the window cost to `costs`. Raises `ProcessFailed` where a process has ended."""
-        after = await self._readings()
-        later = await self._system.statistics()
-        earlier = {statistics.broker: statistics for statistics in self._earlier}
-        coordination_cpu_s = {
-            f"broker-{now.broker}": (now.coordination_cpu_ns - earlier[now.broker].coordination_cpu_ns) / 1e9
-            for now in later
-        }
-        for name, (role, _) in self._processes.items():
-            row = {"role": role, "node": name, "window": window, "wall_s": wall_s}
-            spent = _spent(self._before[name], after[name])
-            costs.resources.append({**row, **spent, "coordination_cpu_s": coordination_cpu_s.get(name)})
-        for now in later:
-            _note_counted(costs, f"broker-{now.broker}", window, earlier[now.broker], now)
+    async def end(self, window: str, wall_s: float, costs: Costs, without: Collection[str] = ()) -> None:
+        """Add what the window cost to `costs`, `without` the processes that were ended in it on purpose. Raises
+        `ProcessFailed` where another has ended."""
+        names = [name for name in self._processes if name not in without]
+        after = await self._readings(names)
+        later = {f"broker-{now.broker}": now for now in await self._statistics()}
+        earlier = {f"broker-{before.broker}": before for before in self._earlier}
+        counted = {name: (earlier[name], later[name]) for name in later if name in earlier and name not in without}
+        for name in names:
+            row = {"role": self._processes[name][0], "node": name, "window": window, "wall_s": wall_s}
+            used = _used(self._before[name], after[name])
+            costs.resources.append({**row, **used, "coordination_cpu_s": _coordination_cpu_s(*counted.get(name, ()))})
+        for name, (before, now) in counted.items():
+            _note_counted(costs, name, window, before, now)
 
-    async def _readings(self) -> dict[str, _Reading]:
-        usage = {name: await _of(process, usage_of) for name, (_, process) in self._processes.items()}
+    async def _readings(self, names: Collection[str]) -> dict[str, _Reading]:
+        processes = {name: self._processes[name][1] for name in names}
+        usage = {name: await _of(process, usage_of) for name, process in processes.items()}
         known = sockets.connections()
         return {
             name: _Reading(
@@ -83,11 +86,11 @@ class Meter:
                 await _of(process, lambda pid: sockets.of_process(pid, known)),
                 collector_pause_s(process.log),
             )
-            for name, (_, process) in self._processes.items()
+            for name, process in processes.items()
         }
 
 
-def _spent(before: _Reading, after: _Reading) -> _Counters:
+def _used(before: _Reading, after: _Reading) -> _Counters:
     traffic = sockets.traffic_between(before.connections, after.connections)
     pause_s = after.collector_pause_s
     return {
@@ -96,6 +99,10 @@ def _spent(before: _Reading, after: _Reading) -> _Counters:
         "sent_bytes": traffic and traffic.sent,
         "gc_pause_s": None if pause_s is None else pause_s - (before.collector_pause_s or 0.0),
     }
+
+
+def _coordination_cpu_s(before: BrokerStatistics | None = None, now: BrokerStatistics | None = None) -> float | None:
+    return None if before is None or now is None else (now.coordination_cpu_ns - before.coordination_cpu_ns) / 1e9
 
 
 def _note_counted(costs: Costs, node: str, window: str, earlier: BrokerStatistics, later: BrokerStatistics) -> None:

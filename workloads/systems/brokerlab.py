@@ -11,12 +11,12 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.clients.client_files import read_ids
-from workloads.clients.drivers.grpc import Admin
 from workloads.clients.process import Client
 from workloads.errors import BrokerlabError, UserError
 from workloads.processes.process import PortTaken, Process, ProcessFailed
 from workloads.services.zookeeper import ZooKeeperServer
 from workloads.systems import broker_folders
+from workloads.systems.admin import Admin
 from workloads.systems.architectures import row_of
 from workloads.systems.nodes import Nodes
 

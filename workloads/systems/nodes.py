@@ -12,7 +12,7 @@ from workloads.processes.liveness import Liveness
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from workloads.processes.process import Process, ProcessFailed
+    from workloads.processes.process import Process
 
 EFFECT_WITHIN_S: Final = 5.0
 LOOK_EVERY_S: Final = 0.005
@@ -52,18 +52,6 @@ class Nodes:
 
     def __getitem__(self, name: str) -> Process:
         return self._processes[name][1]
-
-    async def failed(self) -> ProcessFailed:
-        """Wait until one of the processes ends, and say which and how; for ever where there is none."""
-        watches = {asyncio.create_task(process.ended()): process for _, process in self._processes.values()}
-        try:
-            if not watches:
-                await asyncio.Event().wait()
-            done, _ = await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for watch in watches:
-                watch.cancel()
-        return watches[done.pop()].failure()
 
     async def kill(self, name: str) -> None:
         """SIGKILL; returns when the process is gone."""
