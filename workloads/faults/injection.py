@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from workloads.faults.script import KILL, TERMINATE
+from workloads.clients.drivers.api import OK
+from workloads.clients.history import NO_OFFSET
+from workloads.faults.script import KILL, PAUSE, RESUME, START, TERMINATE
+from workloads.results import history_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+
+    import pyarrow as pa
 
     from workloads.faults.script import Script, Step
     from workloads.processes.process import ProcessFailed
@@ -25,6 +30,21 @@ class Done:
     step: Step
     began_ns: int
     ended_ns: int
+
+
+def as_history(done: Sequence[Done], trial_id: str) -> pa.Table:
+    """Steps as rows of a trial's history."""
+    import pyarrow as pa
+
+    rows = [
+        {
+            "trial_id": trial_id, "role": "script", "client": 0, "operation": each.step.do, "partition": -1,
+            "first": 0, "messages": 0, "offset": NO_OFFSET, "invoked_ns": each.began_ns, "done_ns": each.ended_ns,
+            "outcome": OK, "detail": each.step.node,
+        }
+        for each in done
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=history_schema())
 
 
 class Injection:
@@ -107,19 +127,13 @@ class Injection:
         nodes, began_ns = self._system.nodes, monotonic_ns()
         if step.do in {KILL, TERMINATE}:
             self.down.add(step.node)  # before its end, which is expected from now
-        match step.do:
-            case "kill":
-                await nodes.kill(step.node)
-            case "terminate":
-                await nodes.terminate(step.node)
-            case "pause":
-                await nodes.pause(step.node)
-            case "resume":
-                await nodes.resume(step.node)
-            case "start":
-                await self._system.start_again(step.node)
-                self.down.discard(step.node)
-                self._started_again.set()
+        if step.do == START:
+            await self._system.start_again(step.node)
+            self.down.discard(step.node)
+            self._started_again.set()
+        else:
+            verbs = {KILL: nodes.kill, TERMINATE: nodes.terminate, PAUSE: nodes.pause, RESUME: nodes.resume}
+            await verbs[step.do](step.node)
         self.done.append(Done(step, began_ns, monotonic_ns()))
 
     async def failed(self) -> ProcessFailed:

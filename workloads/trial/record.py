@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.clients.client_files import with_trial_id
+from workloads.faults.injection import as_history
 from workloads.measure.metering import Costs
 from workloads.results import SCHEMA_VERSION
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from workloads.faults.injection import Done
     from workloads.spec.plan import Plan, Trial
 
 VALID: Final = "valid"
@@ -63,6 +65,14 @@ class TrialRecord:
         window_c = max((part["window_s"] for part in self.consumed), default=0.0)
         consumed = sum(part["consumed"] for part in self.consumed)
         return self.acknowledged() / window_p if window_p else 0.0, consumed / window_c if window_c else 0.0
+
+    def note_steps(self, done: Sequence[Done]) -> None:
+        """Put what the script did into the history, also of a trial that fails and has no other."""
+        import pyarrow as pa
+
+        if done:
+            steps = as_history(done, self.trial.id)
+            self.history = steps if self.history is None else pa.concat_tables([self.history, steps])
 
     def under(self, trial: Trial) -> TrialRecord:
         """The same, for another trial."""

@@ -64,9 +64,12 @@ class TrialRun:
 
     async def run(self) -> None:
         """Everything from the topic's making to its audit. The topic is gone after it."""
-        for stage in self._stages():
-            await self.faults.begin(stage.name)
-            await stage.run()
+        try:
+            for stage in self._stages():
+                await self.faults.begin(stage.name)
+                await stage.run()
+        finally:
+            self.record.note_steps(self.faults.done)
         await self.system.delete_topic(self.topic)
 
     def _stages(self) -> list[Stage]:
