@@ -70,10 +70,6 @@ class ProduceJob:
     history: bool = False  # write down every operation, for checkers
     tell_every: int = 0  # with a history: tell the runner each time that so many more messages are acknowledged
 
-    def partition_of(self, batch: int) -> int:
-        """Batches go round the partitions, each producer starting at its own."""
-        return (batch + self.producer) % self.partitions
-
 
 @dataclass(frozen=True, slots=True)
 class ConsumeJob:
