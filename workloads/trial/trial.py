@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -75,21 +76,21 @@ class TrialRun:
     def _stages(self) -> list[Stage]:
         """Split: producers alone until all is acknowledged, then consumers alone. Streaming: consumers are there before
         the first send, and both run together. Of a warm-up nothing is audited."""
-        topic, audit = Stage(TOPIC, self._make_topic), Stage(AUDIT, self._audit if self.record.size else self._pass)
+        who = self.clients
         if self.record.trial.cell.mode == "split":
             rounds = [
                 Stage(CONNECT, self._connect),
-                Stage(PRODUCTION, self._production),
+                Stage(PRODUCTION, partial(self._round, PRODUCTION, who.produce, who.producers)),
                 Stage(JOIN, self._join),
-                Stage(CONSUMPTION, self._consumption),
+                Stage(CONSUMPTION, partial(self._round, CONSUMPTION, self._consume, who.consumers)),
             ]
         else:
             rounds = [
                 Stage(JOIN, self._join_beside_connecting),
-                Stage(CONNECT, self.clients.connected),
-                Stage(BOTH, self._both),
+                Stage(CONNECT, who.connected),
+                Stage(BOTH, partial(self._round, BOTH, self._produce_and_consume, [*who.producers, *who.consumers])),
             ]
-        return [topic, *rounds, audit]
+        return [Stage(TOPIC, self._make_topic), *rounds, Stage(AUDIT, self._audit if self.record.size else self._pass)]
 
     async def _make_topic(self) -> None:
         cell, before = self.record.trial.cell, monotonic()
@@ -101,23 +102,13 @@ class TrialRun:
         await self.clients.begin_connecting()
         await self.clients.connected()
 
-    async def _production(self) -> None:
-        await self._round(PRODUCTION, self.clients.produce, self.clients.producers)
-
     async def _join(self) -> None:
         await self.clients.join()
         await self._aim()
 
-    async def _consumption(self) -> None:
-        await self._round(CONSUMPTION, self._consume, self.clients.consumers)
-
     async def _join_beside_connecting(self) -> None:
         await self.clients.begin_connecting()
         await self.clients.join()
-
-    async def _both(self) -> None:
-        everybody = [*self.clients.producers, *self.clients.consumers]
-        await self._round(BOTH, self._produce_and_consume, everybody)
 
     async def _consume(self) -> None:
         await self.clients.start_consuming()
