@@ -72,7 +72,7 @@ class Row:
     @property
     def named_by(self) -> str:
         """The key of the file under which its name stands."""
-        return COORDINATOR if self.coordinator else SYSTEM
+        return COORDINATOR if self.system == OURS else SYSTEM
 
 
 def _zookeeper_waits(options: Mapping[str, Any]) -> Waits:

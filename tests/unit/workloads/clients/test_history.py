@@ -38,7 +38,8 @@ def written(folder: Path, *noted: Operation) -> list[dict[str, Any]]:
     for each in noted:
         history.note(each)
     history.close()
-    return read_histories([out]).to_pylist()
+    found: list[dict[str, Any]] = read_histories([out]).to_pylist()
+    return found
 
 
 def test_an_operation_comes_back_as_it_was_noted(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ GOOD: dict[str, Any] = {"at": "production", "do": "kill", "node": "broker-2"}
 
 @st.composite
 def steps(draw: st.DrawFn) -> dict[str, Any]:
-    step = {"at": draw(st.sampled_from(STAGES)), "do": draw(st.sampled_from(VERBS)), "node": "broker-1"}
+    step: dict[str, Any] = {"at": draw(st.sampled_from(STAGES)), "do": draw(st.sampled_from(VERBS)), "node": "broker-1"}
     moments = ["begin"]
     if step["at"] in ROUNDS:
         moments.append("after_s")
