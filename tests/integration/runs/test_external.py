@@ -20,7 +20,7 @@ from workloads.run.runner import Summary
 from workloads.spec.plan import Plan
 from workloads.systems.external import External
 from workloads.systems.read_back import read_back
-from workloads.trial import trial
+from workloads.trial import evidence
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_what_is_acknowledged_and_not_there_is_found_by_the_fetch(
     def without_the_last(bootstrap: Sequence[str], topic: str, ends: Mapping[int, int]) -> dict[int, Ids]:
         return read_back(bootstrap, topic, {**ends, 0: ends[0] - 10})
 
-    monkeypatch.setattr(trial, "read_back", without_the_last)
+    monkeypatch.setattr(evidence, "read_back", without_the_last)
     assert run_here(tmp_path, of_external(bootstrap)) == Summary(valid=0, invalid=2, failed=0)
     for row in rows(tmp_path).values():
         assert row["stored"] == 290
