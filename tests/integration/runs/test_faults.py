@@ -79,6 +79,18 @@ def test_a_history_has_every_message_sent_and_read_and_is_written_only_where_it_
     assert not (tmp_path / "without" / HISTORY).exists()
 
 
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_without_acknowledgements_nobody_knows_what_became_of_a_message(tmp_path: Path, driver: str) -> None:
+    of = plan(
+        experiments=f"experiments: {{one: {{message_size: 32B, batch_size: 10, mode: split, acks: 0, driver: {driver}}}}}",
+        profile="{experiments: one, messages: 200, tries: 1}",
+    )
+    run_here(tmp_path, of, history=True)
+    found = history(tmp_path)
+    assert messages(found, "send", "unknown") == 200
+    assert messages(found, "send") == 0
+
+
 def test_a_broker_that_is_killed_in_the_round_and_started_again_costs_what_the_audit_says(tmp_path: Path) -> None:
     """The driver grpc gives a partition up whose stream broke; what had no answer is stored or is not."""
     script = parse([step("kill", after_acknowledged=300), step("start", after_acknowledged=500)])
