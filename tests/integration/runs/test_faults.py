@@ -81,8 +81,9 @@ def test_a_history_has_every_message_sent_and_read_and_is_written_only_where_it_
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_without_acknowledgements_nobody_knows_what_became_of_a_message(tmp_path: Path, driver: str) -> None:
+    cell = f"message_size: 32B, batch_size: 10, mode: split, acks: 0, driver: {driver}"
     of = plan(
-        experiments=f"experiments: {{one: {{message_size: 32B, batch_size: 10, mode: split, acks: 0, driver: {driver}}}}}",
+        experiments=f"experiments: {{one: {{{cell}}}}}",
         profile="{experiments: one, messages: 200, tries: 1}",
     )
     run_here(tmp_path, of, history=True)
