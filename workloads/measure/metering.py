@@ -13,11 +13,13 @@ from workloads.measure.resources import Usage, reset_peak, usage_of
 from workloads.processes.java import collector_pause_s
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 
     from workloads.clients.drivers.api import BrokerStatistics
     from workloads.measure.sockets import Connections
     from workloads.processes.process import Process
+
+    _Pairs = Sequence[tuple[str, BrokerStatistics, BrokerStatistics]]  # a node's counters, earlier and later
 
 T = TypeVar("T")
 _Counters = dict[str, Any]  # a row, as the schema of the raw records has it
@@ -73,8 +75,9 @@ class Meter:
             row = {"role": self._processes[name][0], "node": name, "window": window, "wall_s": wall_s}
             used = _used(self._before[name], after[name])
             costs.resources.append({**row, **used, "coordination_cpu_s": _coordination_cpu_s(*counted.get(name, ()))})
-        for name, (before, now) in counted.items():
-            _note_counted(costs, name, window, before, now)
+        pairs = [(name, *both) for name, both in counted.items()]
+        costs.coordination += _coordination(window, pairs)
+        costs.broker_requests += _broker_requests(window, pairs)
 
     async def _readings(self, names: Collection[str]) -> dict[str, _Reading]:
         processes = {name: self._processes[name][1] for name in names}
@@ -105,14 +108,18 @@ def _coordination_cpu_s(before: BrokerStatistics | None = None, now: BrokerStati
     return None if before is None or now is None else (now.coordination_cpu_ns - before.coordination_cpu_ns) / 1e9
 
 
-def _note_counted(costs: Costs, node: str, window: str, earlier: BrokerStatistics, later: BrokerStatistics) -> None:
-    place = {"node": node, "window": window}
-    for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
-        row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
-        costs.coordination.append({**place, **row})
-    for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
-        row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
-        costs.broker_requests.append({**place, **row})
+def _coordination(window: str, pairs: _Pairs) -> Iterator[_Counters]:
+    for node, earlier, later in pairs:
+        for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
+            row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
+            yield {"node": node, "window": window, **row}
+
+
+def _broker_requests(window: str, pairs: _Pairs) -> Iterator[_Counters]:
+    for node, earlier, later in pairs:
+        for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
+            row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
+            yield {"node": node, "window": window, **row}
 
 
 def _grown(

@@ -29,7 +29,6 @@ NS_PER_S: Final = 1_000_000_000
 # A message's first eight bytes: its producer and its counter. The rest repeats one byte.
 ID_BYTES: Final = 8
 NO_ID: Final = b"\xff"  # stands for what a payload lacks of its id, so that ids stay aligned
-PRODUCER_BITS: Final = 16
 COUNTER_BITS: Final = 48
 _ID: Final = struct.Struct(">Q")
 _FILLER: Final = b"\xa5"
