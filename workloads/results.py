@@ -1,8 +1,9 @@
 """What a run writes: the schema of the raw records, and the only code that writes or names their files.
 
 A results folder holds `manifest.json` and, for every finished trial, one Parquet file in each of `requests/`,
-`latency/` and `trials/`. The file in `trials/` is written last, so a trial whose row exists is complete, and a run
-that was killed goes on from the rows that exist. Tables and figures are computed from these files alone.
+`latency/` and `trials/`, and in `history/` where its clients wrote one. The file in `trials/` is written last, so a
+trial whose row exists is complete, and a run that was killed goes on from the rows that exist. Tables and figures are
+computed from these files alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 _MANIFEST_KEYS = frozenset({"spec_hash", "profile", "started", "ended", "planned", "sizes"})  # what is read back
 TRIALS, REQUESTS, LATENCY = "trials", "requests", "latency"
+HISTORY = "history"  # only of trials whose clients were told to write one
 MANIFEST = "manifest.json"
 # What the file of a run may call an architecture, an experiment or a profile, and what records may hold: names become
 # part of ids, of file names and of addresses in the report.
@@ -178,6 +180,29 @@ def latency_schema() -> pa.Schema:
     ])  # fmt: skip
 
 
+def history_schema() -> pa.Schema:
+    """One row an operation on consecutive messages of a partition, and one a step of the script of faults.
+
+    Times are CLOCK_MONOTONIC nanoseconds. A step has the verb as its operation, the node in `detail` and no messages.
+    """
+    import pyarrow as pa
+
+    return pa.schema([
+        ("trial_id", pa.string()),
+        ("role", pa.string()),           # producer | consumer | script
+        ("client", pa.int32()),
+        ("operation", pa.string()),      # send | read | kill | pause | resume | terminate | start
+        ("partition", pa.int32()),       # -1 of a step
+        ("first", pa.uint64()),          # id of the first message: 16 bits of producer, 48 of counter
+        ("messages", pa.int32()),
+        ("offset", pa.int64()),          # of the first message; -1 where it is not known
+        ("invoked_ns", pa.int64()),
+        ("done_ns", pa.int64()),
+        ("outcome", pa.string()),        # ok | fail (it certainly did not happen) | unknown
+        ("detail", pa.string()),         # the error's name, or the node
+    ])  # fmt: skip
+
+
 class ResultsFolder:
     """The folder of one run. Every write is atomic: a temporary name, then a rename."""
 
@@ -265,9 +290,12 @@ class ResultsFolder:
         trial: Mapping[str, Any],
         requests: pa.Table | Sequence[Mapping[str, Any]],
         latency: Sequence[Mapping[str, Any]] = (),
+        history: pa.Table | None = None,
     ) -> None:
         """Write one trial's raw records; the row in `trials/` last."""
         name = file_name(str(trial["trial_id"]))
+        if history is not None:
+            self._write(HISTORY, name, history, history_schema())
         self._write(REQUESTS, name, requests, request_schema())
         self._write(LATENCY, name, latency, latency_schema())
         self._write(TRIALS, name, [trial], trial_schema())

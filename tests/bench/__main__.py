@@ -23,11 +23,11 @@ from tests.bench import cells, table
 from tests.bench.run import Bench
 from tests.bench.target import Target, peer
 from tests.bench.trial import Clients
-from workloads.clients.drivers.grpc import Admin
 from workloads.errors import BrokerlabError
 from workloads.run.manifest import commit, machine, now
 from workloads.spec.settings import Architecture, ClusterSettings
-from workloads.systems.brokerlab import Cluster
+from workloads.systems.api import SystemSetup
+from workloads.systems.brokerlab import Brokerlab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,15 +107,13 @@ def _about(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _ours(stack: AsyncExitStack, work: Path) -> Target:
-    cluster = Cluster(Architecture("static", "static"), SETTINGS, work / "brokers", work / "logs")
+    cluster = Brokerlab(SystemSetup(Architecture("static", "static"), SETTINGS, work / "brokers", work / "logs"))
     stack.push_async_callback(cluster.stop)
     before = monotonic()
     await cluster.start()
     print(f"{BROKERS} brokers of ours ready after {monotonic() - before:.2f} s", flush=True)
-    admin = Admin(cluster.rpc_addresses)
-    stack.push_async_callback(admin.close)
-    pids = [process.pid for _, process in cluster.processes.values()]
-    return Target(table.OURS, cluster.kafka_addresses, pids, {}, admin)
+    pids = [process.pid for _, process in cluster.nodes.processes.values()]
+    return Target(table.OURS, cluster.bootstrap("kafka"), pids, {}, cluster.admin)
 
 
 def _write(about: dict[str, Any], records: Sequence[Record]) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from workloads.clients.drivers.grpc import Admin
 from workloads.console import connection, topics
 from workloads.errors import UserError
 from workloads.measure.resources import reset_peak, usage_of
+from workloads.systems.admin import Admin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.bench.target import PARTITIONS
 from workloads.clients.drivers.api import ConsumeJob, ProduceJob
+from workloads.clients.process import Client
 from workloads.errors import BrokerlabError
 from workloads.processes.process import Process
-from workloads.systems.brokerlab import Client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

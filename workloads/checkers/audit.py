@@ -1,66 +1,34 @@
-"""Whether a trial may be believed: sent = acknowledged = stored = consumed, in order per partition, nothing twice.
-
-`stored` is read from the brokers' disks after the timed window by a process of its own (`python -m brokers.readback`),
-not through the path that was measured.
-"""
+"""Whether a trial balances: sent = acknowledged = stored = consumed, in order per partition, nothing twice."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workloads.checkers.api import finding
 from workloads.clients.drivers.api import COUNTER_BITS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from workloads.checkers.api import Evidence
     from workloads.clients.client_files import Ids
 
-EXAMPLES_MAX: Final = 3
-_COUNTER_MASK: Final = np.uint64((1 << COUNTER_BITS) - 1)
 
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    sent: int
-    acknowledged: int
-    stored: int
-    consumed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Audit:
-    counts: Counts
-    findings: tuple[str, ...]  # empty where everything balances
-
-
-def audit(
-    sent: int,
-    acknowledged: Mapping[int, Ids],
-    stored: Mapping[int, Ids],
-    consumed: Mapping[int, Ids],
-    wrong_payloads: int = 0,
-    targets: Mapping[int, int] | None = None,
-) -> Audit:
-    """Compare what was acknowledged, stored and consumed, partition by partition.
-
-    Where `targets` say how many messages of each partition were to be consumed, only so many must have been: the rest
-    may be consumed or not, but without a gap.
-    """
-    counts = Counts(sent, _total(acknowledged), _total(stored), _total(consumed))
+def audit(evidence: Evidence) -> list[str]:
+    """Compare what was acknowledged, stored and consumed, partition by partition."""
+    counts, targets = evidence.counts(), evidence.targets
     findings = []
-    if counts.sent != counts.acknowledged:
-        findings.append(f"{counts.sent - counts.acknowledged} of {counts.sent} messages sent were not acknowledged")
-    for partition in sorted({*acknowledged, *stored, *consumed}):
-        empty = np.empty(0, np.uint64)
-        of = [found.get(partition, empty) for found in (acknowledged, stored, consumed)]
+    if counts["sent"] != counts["acknowledged"]:
+        missing = counts["sent"] - counts["acknowledged"]
+        findings.append(f"{missing} of {counts['sent']} messages sent were not acknowledged")
+    by_partition = (evidence.acknowledged, evidence.stored, evidence.consumed)
+    for partition in sorted(set().union(*by_partition)):
+        of = [found.get(partition, np.empty(0, np.uint64)) for found in by_partition]
         target = None if targets is None else targets.get(partition, 0)
-        findings += [f"partition {partition}: {finding}" for finding in _partition_findings(target, *of)]
-    if wrong_payloads:
-        findings.append(f"{wrong_payloads} messages were received with a payload that nobody sent")
-    return Audit(counts, tuple(findings))
+        findings += [f"partition {partition}: {found}" for found in _partition_findings(target, *of)]
+    if evidence.wrong_payloads:
+        findings.append(f"{evidence.wrong_payloads} messages were received with a payload that nobody sent")
+    return findings
 
 
 def _partition_findings(target: int | None, acknowledged: Ids, stored: Ids, consumed: Ids) -> list[str]:
@@ -101,12 +69,12 @@ def _reach(stored: Ids, consumed: Ids) -> int:
 
 
 def _difference(what: str, one: Ids, other: Ids) -> list[str]:
-    return _finding(what, np.setdiff1d(one, other))
+    return finding(what, np.setdiff1d(one, other))
 
 
 def _repeated(what: str, ids: Ids) -> list[str]:
     values, times = np.unique(ids, return_counts=True)
-    return _finding(f"{what} more than once", values[times > 1])
+    return finding(f"{what} more than once", values[times > 1])
 
 
 def _disorder(what: str, ids: Ids) -> list[str]:
@@ -116,16 +84,4 @@ def _disorder(what: str, ids: Ids) -> list[str]:
     for producer in np.unique(producers):
         own = ids[producers == producer]
         behind.append(own[1:][own[1:] < own[:-1]])
-    return _finding(f"{what} out of their producer's order", np.concatenate(behind)) if behind else []
-
-
-def _finding(what: str, ids: Ids) -> list[str]:
-    if not len(ids):
-        return []
-    examples = ", ".join(f"{int(i >> np.uint64(COUNTER_BITS))}.{int(i & _COUNTER_MASK)}" for i in ids[:EXAMPLES_MAX])
-    more = ", ..." if len(ids) > EXAMPLES_MAX else ""
-    return [f"{len(ids)} messages {what} ({examples}{more})"]
-
-
-def _total(found: Mapping[int, Ids]) -> int:
-    return sum(len(ids) for ids in found.values())
+    return finding(f"{what} out of their producer's order", np.concatenate(behind)) if behind else []

@@ -6,6 +6,7 @@
     client -> runner   {"ready": {"seconds": 0.1, ...}}            connected, or joined with these "partitions"
     runner -> client   {"go": true}
     client -> runner   {"started": true}                           consumers alone: the first fetch goes out
+    client -> runner   {"acknowledged": 1000}                      producers alone, as often as the job says
     runner -> client   {"targets": {"0": 1000, ...}}               consumers alone: read up to here
     client -> runner   {"done": {...}}  or  {"failed": "why"}
     runner -> client   {"keep": true}                              the timed window is over: write down what was seen,
@@ -25,11 +26,13 @@ import queue
 import sys
 import threading
 from importlib import import_module
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from workloads.clients.client_files import summary_of_consumed, summary_of_produced, write_consumed, write_produced
 from workloads.clients.drivers.api import ConsumeJob, ProduceJob, load
+from workloads.clients.history import History, history_path
 from workloads.errors import BrokerlabError
 
 if TYPE_CHECKING:
@@ -80,8 +83,19 @@ def say(**message: object) -> None:
     print(json.dumps(message), flush=True)
 
 
+def history_of(job: ProduceJob | ConsumeJob) -> History | None:
+    """Where the job asks for one."""
+    if not job.history:
+        return None
+    path = history_path(Path(job.out))
+    if isinstance(job, ConsumeJob):
+        return History(path, "consumer", job.consumer)
+    return History(path, "producer", job.producer, job.tell_every, lambda count: say(acknowledged=count))
+
+
 def produce(job: ProduceJob, inbox: Inbox) -> None:
-    producer = load(job.driver).Producer(job)
+    history = history_of(job)
+    producer = load(job.driver).Producer(job, history)
     try:
         before = monotonic()
         producer.connect()
@@ -91,13 +105,16 @@ def produce(job: ProduceJob, inbox: Inbox) -> None:
         say(done=summary_of_produced(sent))
         if inbox.next()["keep"]:
             write_produced(job, sent)
+        if history is not None:
+            history.close()
         say(kept=True)
     finally:
         producer.close()
 
 
 def consume(job: ConsumeJob, inbox: Inbox) -> None:
-    consumer = load(job.driver).Consumer(job)
+    history = history_of(job)
+    consumer = load(job.driver).Consumer(job, history)
     inbox.forget_signals()
     try:
         before = monotonic()
@@ -110,6 +127,8 @@ def consume(job: ConsumeJob, inbox: Inbox) -> None:
         say(done=summary_of_consumed(seen))
         if inbox.next()["keep"]:
             write_consumed(job, seen)
+        if history is not None:
+            history.close()
         say(kept=True)
     finally:
         consumer.close()

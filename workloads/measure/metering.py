@@ -13,11 +13,13 @@ from workloads.measure.resources import Usage, reset_peak, usage_of
 from workloads.processes.java import collector_pause_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 
-    from workloads.clients.drivers.api import Admin, BrokerStatistics
+    from workloads.clients.drivers.api import BrokerStatistics
     from workloads.measure.sockets import Connections
     from workloads.processes.process import Process
+
+    _Pairs = Sequence[tuple[str, BrokerStatistics, BrokerStatistics]]  # a node's counters, earlier and later
 
 T = TypeVar("T")
 _Counters = dict[str, Any]  # a row, as the schema of the raw records has it
@@ -42,11 +44,15 @@ class _Reading:
 
 
 class Meter:
-    """Reads the counters of one window. `processes` has role and process by name."""
+    """Reads the counters of one window. `processes` has role and process by name; `statistics` asks the brokers."""
 
-    def __init__(self, processes: Mapping[str, tuple[str, Process]], admin: Admin) -> None:
+    def __init__(
+        self,
+        processes: Mapping[str, tuple[str, Process]],
+        statistics: Callable[[], Awaitable[Sequence[BrokerStatistics]]],
+    ) -> None:
         self._processes = processes
-        self._admin = admin
+        self._statistics = statistics
         self._before: Mapping[str, _Reading] = {}
         self._earlier: Sequence[BrokerStatistics] = ()
 
@@ -54,27 +60,28 @@ class Meter:
         """Raises `ProcessFailed` where a process has ended."""
         for _, process in self._processes.values():
             await _of(process, reset_peak)
-        self._earlier = await self._admin.statistics()
-        self._before = await self._readings()
+        self._earlier = await self._statistics()
+        self._before = await self._readings(self._processes)
 
-    async def end(self, window: str, wall_s: float, costs: Costs) -> None:
-        """Add what the window cost to `costs`. Raises `ProcessFailed` where a process has ended."""
-        after = await self._readings()
-        later = await self._admin.statistics()
-        earlier = {statistics.broker: statistics for statistics in self._earlier}
-        coordination_cpu_s = {
-            f"broker-{now.broker}": (now.coordination_cpu_ns - earlier[now.broker].coordination_cpu_ns) / 1e9
-            for now in later
-        }
-        for name, (role, _) in self._processes.items():
-            row = {"role": role, "node": name, "window": window, "wall_s": wall_s}
-            spent = _spent(self._before[name], after[name])
-            costs.resources.append({**row, **spent, "coordination_cpu_s": coordination_cpu_s.get(name)})
-        for now in later:
-            _note_counted(costs, f"broker-{now.broker}", window, earlier[now.broker], now)
+    async def end(self, window: str, wall_s: float, costs: Costs, without: Collection[str] = ()) -> None:
+        """Add what the window cost to `costs`, `without` the processes that were ended in it on purpose. Raises
+        `ProcessFailed` where another has ended."""
+        names = [name for name in self._processes if name not in without]
+        after = await self._readings(names)
+        later = {f"broker-{now.broker}": now for now in await self._statistics()}
+        earlier = {f"broker-{before.broker}": before for before in self._earlier}
+        counted = {name: (earlier[name], later[name]) for name in later if name in earlier and name not in without}
+        for name in names:
+            row = {"role": self._processes[name][0], "node": name, "window": window, "wall_s": wall_s}
+            used = _used(self._before[name], after[name])
+            costs.resources.append({**row, **used, "coordination_cpu_s": _coordination_cpu_s(*counted.get(name, ()))})
+        pairs = [(name, *both) for name, both in counted.items()]
+        costs.coordination += _coordination(window, pairs)
+        costs.broker_requests += _broker_requests(window, pairs)
 
-    async def _readings(self) -> dict[str, _Reading]:
-        usage = {name: await _of(process, usage_of) for name, (_, process) in self._processes.items()}
+    async def _readings(self, names: Collection[str]) -> dict[str, _Reading]:
+        processes = {name: self._processes[name][1] for name in names}
+        usage = {name: await _of(process, usage_of) for name, process in processes.items()}
         known = sockets.connections()
         return {
             name: _Reading(
@@ -82,11 +89,11 @@ class Meter:
                 await _of(process, lambda pid: sockets.of_process(pid, known)),
                 collector_pause_s(process.log),
             )
-            for name, (_, process) in self._processes.items()
+            for name, process in processes.items()
         }
 
 
-def _spent(before: _Reading, after: _Reading) -> _Counters:
+def _used(before: _Reading, after: _Reading) -> _Counters:
     traffic = sockets.traffic_between(before.connections, after.connections)
     pause_s = after.collector_pause_s
     return {
@@ -97,14 +104,22 @@ def _spent(before: _Reading, after: _Reading) -> _Counters:
     }
 
 
-def _note_counted(costs: Costs, node: str, window: str, earlier: BrokerStatistics, later: BrokerStatistics) -> None:
-    place = {"node": node, "window": window}
-    for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
-        row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
-        costs.coordination.append({**place, **row})
-    for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
-        row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
-        costs.broker_requests.append({**place, **row})
+def _coordination_cpu_s(before: BrokerStatistics | None = None, now: BrokerStatistics | None = None) -> float | None:
+    return None if before is None or now is None else (now.coordination_cpu_ns - before.coordination_cpu_ns) / 1e9
+
+
+def _coordination(window: str, pairs: _Pairs) -> Iterator[_Counters]:
+    for node, earlier, later in pairs:
+        for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
+            row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
+            yield {"node": node, "window": window, **row}
+
+
+def _broker_requests(window: str, pairs: _Pairs) -> Iterator[_Counters]:
+    for node, earlier, later in pairs:
+        for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
+            row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
+            yield {"node": node, "window": window, **row}
 
 
 def _grown(

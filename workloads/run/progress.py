@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from workloads.run.runner import Finished
     from workloads.spec.plan import Plan, Trial
+    from workloads.trial.record import TrialRecord
 
 
 class Progress(Protocol):
@@ -22,7 +22,7 @@ class Progress(Protocol):
 
     def trial_begins(self, trial: Trial) -> None: ...
 
-    def trial_ends(self, trial: Trial, finished: Finished) -> None: ...
+    def trial_ends(self, record: TrialRecord) -> None: ...
 
     def end(self) -> None:
         """The run is over, finished or not. Safe to call before `begin`."""
@@ -61,13 +61,13 @@ class PlainProgress:
     def trial_begins(self, trial: Trial) -> None:
         """Said when it ends."""
 
-    def trial_ends(self, trial: Trial, finished: Finished) -> None:
-        self._pace.count(trial)
-        if trial.kind == "warmup" and not finished.reason:
+    def trial_ends(self, record: TrialRecord) -> None:
+        self._pace.count(record.trial)
+        if record.trial.kind == "warmup" and not record.reason:
             return
         left = self._pace.left_s()
         about = "" if left is None else f", {duration(left)} left"
-        print(f"[{self._pace.done}/{self._pace.total}{about}] {describe(trial, finished)}", flush=True)
+        print(f"[{self._pace.done}/{self._pace.total}{about}] {describe(record)}", flush=True)
 
     def end(self) -> None:
         """Nothing to clear."""
@@ -97,14 +97,14 @@ class LiveProgress:
         assert self._bar is not None, "a run begins before its trials"
         self._bar.update(self._task, description=trial.id if trial.kind != "warmup" else f"warm-up for {trial.cell.id}")
 
-    def trial_ends(self, trial: Trial, finished: Finished) -> None:
+    def trial_ends(self, record: TrialRecord) -> None:
         assert self._bar is not None, "a run begins before its trials"
-        self._pace.count(trial)
+        self._pace.count(record.trial)
         left = self._pace.left_s()
         about = "" if left is None else f"{duration(left)} left"
-        line = describe(trial, finished)
+        line = describe(record)
         self._bar.update(self._task, completed=self._pace.done, left=about, description=line)
-        if finished.reason:
+        if record.reason:
             self._bar.console.print(line, markup=False, highlight=False)
 
     def end(self) -> None:
@@ -112,11 +112,11 @@ class LiveProgress:
             self._bar.stop()
 
 
-def describe(trial: Trial, finished: Finished) -> str:
-    rates = f"{finished.produced_rps:,.0f}/s produced, {finished.consumed_rps:,.0f}/s consumed"
-    if not finished.reason:
-        return f"{trial.id}: {rates}"
-    return f"{trial.id}: {finished.verdict.upper()}: {finished.reason}"
+def describe(record: TrialRecord) -> str:
+    if record.reason:
+        return f"{record.trial.id}: {record.verdict.upper()}: {record.reason}"
+    produced_rps, consumed_rps = record.rates()
+    return f"{record.trial.id}: {produced_rps:,.0f}/s produced, {consumed_rps:,.0f}/s consumed"
 
 
 def duration(seconds: float) -> str:

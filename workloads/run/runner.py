@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from shutil import rmtree
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from workloads.clients.client_files import with_trial_id
-from workloads.clients.drivers.api import DriverError, load
+from workloads.clients.drivers.api import DriverError
+from workloads.clients.process import Client, ClientFailed
 from workloads.errors import BrokerlabError
 from workloads.processes.pinning import bind
 from workloads.processes.ports import NoFreePort
@@ -19,29 +19,25 @@ from workloads.processes.process import ProcessFailed
 from workloads.run.manifest import new_manifest, now
 from workloads.run.precision import Precision
 from workloads.run.wall_time import Spent, described
-from workloads.services.zookeeper import ZooKeeperUnready
-from workloads.systems.brokerlab import Client, ClientFailed, Cluster
+from workloads.systems.api import SystemSetup, SystemUnready
+from workloads.systems.nodes import NoEffect
+from workloads.systems.registry import create
 from workloads.topology.api import TopologyFailed, TopologyUnavailable
 from workloads.topology.choice import remove_everywhere, topology_of
-from workloads.trial.trial import Measured, Size, TrialRun, trial_row
+from workloads.trial.record import FAILED, INVALID, VALID, Size, TrialRecord
+from workloads.trial.trial import NO_FAULTS, TrialRun
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    import pyarrow as pa
-
-    from workloads.checkers.audit import Counts
-    from workloads.clients.drivers.api import Admin
+    from workloads.faults.script import Script
     from workloads.results import ResultsFolder
     from workloads.run.progress import Progress
     from workloads.spec.plan import Block, Leg, Plan, Trial
+    from workloads.systems.api import System
     from workloads.topology.api import Topology
-    from workloads.trial.trial import Result
 
-VALID: Final = "valid"
-INVALID: Final = "invalid"  # finished, and does not balance
-FAILED: Final = "failed"  # not finished; run again by the next `run`
 # So many clusters of a leg may be lost before a measured trial; then the rest of the leg fails.
 LOST_MAX: Final = 2
 # A client that loses its broker may say so before the broker's own end is noticed, which is the better reason.
@@ -68,33 +64,6 @@ class ClusterLost(BrokerlabError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a trial; `counts` and `requests` where it was finished."""
-
-    verdict: str
-    reason: str
-    counts: Counts | None = None
-    requests: pa.Table | None = None
-    latency: Sequence[Mapping[str, Any]] = ()
-
-    def under(self, trial_id: str) -> Outcome:
-        """The same, for a trial of another name."""
-        requests = None if self.requests is None else with_trial_id(self.requests, trial_id)
-        return replace(self, requests=requests, latency=[{**row, "trial_id": trial_id} for row in self.latency])
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A trial's end, as the progress line shows it."""
-
-    verdict: str
-    reason: str
-    produced_rps: float
-    consumed_rps: float
-    elapsed_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
     valid: int
     invalid: int
@@ -103,9 +72,20 @@ class Summary:
 
 
 class Run:
-    """One plan into one results folder."""
+    """One plan into one results folder. In every measured trial the script's faults are put in; its clients write a
+    history where that is asked for."""
 
-    def __init__(self, plan: Plan, results: ResultsFolder, progress: Progress) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        results: ResultsFolder,
+        progress: Progress,
+        script: Script = NO_FAULTS,
+        *,
+        history: bool = False,
+    ) -> None:
+        self._script = script
+        self._history = history or bool(script.steps)
         self._plan = plan
         self._results = results
         self._progress = progress
@@ -116,7 +96,7 @@ class Run:
         # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
         # What came of the trial before, if it was a calibration.
-        self._calibrated: tuple[Trial, Size | None, Measured, Outcome] | None = None
+        self._calibrated: TrialRecord | None = None
 
     def _opened_manifest(self) -> dict[str, Any]:
         found = self._results.manifest_to_go_on_with()
@@ -178,10 +158,9 @@ class Run:
         opening = block.legs[0].trials[-1]
         if self._calibrated is None or not self._wanted(opening) or opening.kind != "calibration":
             return
-        last, size, measured, outcome = self._calibrated
         closing = {each.legs[-1].trials[-1].id for each in self._plan.blocks if each.number < block.number}
-        if last.id in closing and outcome.verdict == VALID:
-            self._end(opening, size, measured, outcome.under(opening.id), elapsed_s=0.0)
+        if self._calibrated.trial.id in closing and self._calibrated.verdict == VALID:
+            self._end(self._calibrated.under(opening))
 
     def _summary(self) -> Summary:
         verdicts = [verdict for verdict, _ in self._results.finished_trials().values()]
@@ -205,7 +184,7 @@ class Run:
         for trial in trials:
             self._calibrated = None
             if trial.kind != "warmup":
-                self._end(trial, None, Measured(), Outcome(FAILED, reason), elapsed_s=0.0)
+                self._end(TrialRecord(trial, verdict=FAILED, reason=reason))
 
     def _unsized(self, leg: Leg) -> list[Trial]:
         """Trials whose length nobody knows, nor will before their turn comes."""
@@ -236,32 +215,29 @@ class Run:
         async with AsyncExitStack() as stack:
             topology = topology_of(leg.cluster, *_clients_needed(trials), self._plan.hosts)
             stack.push_async_callback(topology.stop)
-            cluster = Cluster(leg.architecture, leg.cluster, self._work / label, logs, topology=topology)
-            stack.push_async_callback(cluster.stop)
+            system = create(SystemSetup(leg.architecture, leg.cluster, self._work / label, logs, topology))
+            stack.push_async_callback(system.stop)
             try:
                 await topology.start(logs)
                 clients = await self._clients(stack, trials, logs, topology)  # they load while the cluster starts
-                await cluster.start()
-            except (ProcessFailed, ZooKeeperUnready, NoFreePort, TopologyUnavailable, TopologyFailed) as error:
+                await system.start()
+            except (ProcessFailed, SystemUnready, NoFreePort, TopologyUnavailable, TopologyFailed) as error:
                 raise ClusterLost(f"the cluster did not start: {error}") from error
-            admin = load(first.cell.workload.driver).Admin(cluster.rpc_addresses, topology.proxy)
-            stack.push_async_callback(admin.close)
-            bound = [*cluster.processes_here.values(), *((client.role, client.process) for client in clients)]
+            bound = [*system.nodes.processes_here.values(), *((client.role, client.process) for client in clients)]
             for role, process in bound:
                 bind(process.pid, self._plan.pin.of_role(role))
             for trial in trials:
-                outcome = await self._trial(trial, cluster, clients, admin)
-                if outcome.verdict == FAILED:
+                record = await self._trial(trial, system, clients)
+                if record.verdict == FAILED:
                     if trial.kind == "warmup":
-                        raise ClusterLost(f"{trial.id}: {outcome.reason}")
+                        raise ClusterLost(f"{trial.id}: {record.reason}")
                     return
 
     async def _clients(
         self, stack: AsyncExitStack, trials: Sequence[Trial], logs: Path, topology: Topology
     ) -> list[Client]:
-        """As many producers and consumers as the hungriest of the trials needs, and who reads the logs afterwards."""
-        clients = [await Client.start_reader(logs)]
-        stack.push_async_callback(clients[0].process.stop)
+        """As many producers and consumers as the hungriest of the trials needs."""
+        clients = []
         drivers = sorted({trial.cell.workload.driver for trial in trials})
         for role, count in zip(("producer", "consumer"), _clients_needed(trials), strict=True):
             for number in range(count):
@@ -270,52 +246,50 @@ class Run:
                 clients.append(client)
         return clients
 
-    async def _trial(self, trial: Trial, cluster: Cluster, clients: Sequence[Client], admin: Admin) -> Outcome:
+    async def _trial(self, trial: Trial, system: System, clients: Sequence[Client]) -> TrialRecord:
         """Run one trial and write it down."""
         work = self._work / "trial"
         rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        size = self._size(trial)
-        run = TrialRun(trial, size, cluster, clients, admin, work, self._plan.timeout_s)
+        script, history = (self._script, self._history) if trial.kind == "measured" else (NO_FAULTS, False)
+        size, timeout_s = self._size(trial), self._plan.timeout_s
+        run = TrialRun(trial, size, system, clients, work, timeout_s, script, history=history)
+        record = run.record
         self._progress.trial_begins(trial)
         before = monotonic()
         try:
-            result = await self._watched(run, cluster)
-            verdict = INVALID if result.findings else VALID
-            outcome = Outcome(verdict, "; ".join(result.findings), result.counts, result.requests, result.latency)
-        except (ProcessFailed, ClientFailed, DriverError, TopologyFailed, TrialTimeout) as failed:
-            outcome = Outcome(FAILED, str(failed))
-        elapsed_s = monotonic() - before
-        self._end(trial, size, run.measured, outcome, elapsed_s)
-        self._calibrated = (trial, size, run.measured, outcome) if trial.kind == "calibration" else None
+            await self._watched(run)
+        except (ProcessFailed, ClientFailed, DriverError, NoEffect, TopologyFailed, TrialTimeout) as failed:
+            record.verdict, record.reason = FAILED, str(failed)
+        self._end(record)
+        self._calibrated = record if trial.kind == "calibration" else None
         if trial.kind == "warmup":
             self._spent.add("warm-ups", monotonic() - before)
         else:
-            self._spent.add_trial(monotonic() - before, run.measured.windows_s, run.measured.audit_s)
-        return outcome
+            self._spent.add_trial(monotonic() - before, record.windows_s, record.audit_s)
+        return record
 
-    def _end(self, trial: Trial, size: Size | None, measured: Measured, outcome: Outcome, elapsed_s: float) -> None:
+    def _end(self, record: TrialRecord) -> None:
         """Write down what came of a trial (of a warm-up, only the length that it found), and say it."""
+        trial = record.trial
         try:
             if trial.kind != "warmup":
-                row = trial_row(self._plan, trial, size, measured, outcome)
-                self._results.write_trial(row, outcome.requests or [], outcome.latency)
+                self._results.write_trial(record.row(self._plan), record.requests or [], record.latency, record.history)
                 self._over.add(trial.id)
-            elif trial.sizes and outcome.verdict != FAILED:
-                self._manifest["sizes"][self._size_key(trial)] = asdict(_found_size(trial, measured))
+            elif trial.sizes and record.verdict != FAILED:
+                self._manifest["sizes"][self._size_key(trial)] = asdict(_found_size(record))
                 self._results.write_manifest(self._manifest)
         except OSError as error:
             raise DiskFull(
                 f"{error.strerror or error}: trial {trial.id} cannot be written to {self._results.path}; what is "
                 "there is kept, and the same command goes on with it"
             ) from error
-        finished = Finished(outcome.verdict, outcome.reason, *measured.rates(), elapsed_s)
-        self._progress.trial_ends(trial, finished)
+        self._progress.trial_ends(record)
 
-    async def _watched(self, run: TrialRun, cluster: Cluster) -> Result:
-        """Run the trial while the cluster lives and the time lasts."""
+    async def _watched(self, run: TrialRun) -> None:
+        """Run the trial while the system lives and the time lasts."""
         work = asyncio.create_task(run.run())
-        watch = asyncio.create_task(cluster.failed())
+        watch = asyncio.create_task(run.faults.failed())
         try:
             await asyncio.wait({work, watch}, timeout=self._plan.timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if work.done() and work.exception() is not None:
@@ -323,8 +297,8 @@ class Run:
             if watch.done():
                 raise watch.result()
             if not work.done():
-                raise TrialTimeout(f"not finished within {self._plan.timeout_s:g} s; it was {run.stage}")
-            return work.result()
+                raise TrialTimeout(f"not finished within {self._plan.timeout_s:g} s; it was {run.record.doing}")
+            work.result()
         finally:
             watch.cancel()
             work.cancel()
@@ -348,15 +322,16 @@ def _clients_needed(trials: Sequence[Trial]) -> tuple[int, int]:
     return max(each.producers for each in workloads), max(each.consumers for each in workloads)
 
 
-def _found_size(trial: Trial, measured: Measured) -> Size:
+def _found_size(record: TrialRecord) -> Size:
     """For windows of about the asked length at the rates that the warm-up reached, each end at its own.
 
     Where consumption is the faster end it has to be sent more to read, yet not so much that production takes long.
     """
+    trial = record.trial
     asked = trial.sizes
     assert asked is not None, "a warm-up that sizes says for which length"
     assert asked.duration_s is not None, "a trial of so many messages needs no sizing"
-    produced_rps, consumed_rps = measured.rates()
+    produced_rps, consumed_rps = record.rates()
     wanted = max(produced_rps * asked.duration_s, consumed_rps * min(SHORTEST_WINDOW_S, asked.duration_s))
     batch = trial.cell.batch_size
     messages = max(asked.messages_min, round(wanted / batch) * batch)

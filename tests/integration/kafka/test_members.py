@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.integration.kafka.cluster import Cluster
 from workloads.clients.drivers.api import ConsumeJob
 from workloads.clients.drivers.kafka import Consumer
-from workloads.trial.trial import share as fair
+from workloads.trial.jobs import share as fair
 
 PATIENCE_S = 60
 

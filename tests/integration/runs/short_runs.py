@@ -19,11 +19,14 @@ import pyarrow.parquet as pq
 from tests.unit.workloads.run.plans import plan, without_calibration
 from tests.unit.workloads.spec.files import text
 from workloads.__main__ import main
+from workloads.faults.script import Script
 from workloads.results import TRIALS, ResultsFolder
 from workloads.run.progress import PlainProgress
-from workloads.run.runner import Finished, Run, Summary
+from workloads.run.runner import Run, Summary
 from workloads.spec import plan as planning
 from workloads.spec.plan import Plan, Trial
+from workloads.trial.record import TrialRecord
+from workloads.trial.trial import NO_FAULTS
 
 # Two quick cells and two that take about a second each way, so that something can happen in them.
 EXPERIMENTS = "experiments: {one: {message_size: 32B, batch_size: 10, mode: [split, streaming], rate: [max, 200]}}"
@@ -43,19 +46,21 @@ class Hooks(PlainProgress):
 
     def __init__(self, at_begin: Callable[[Trial], None] = lambda _: None) -> None:
         self._at_begin = at_begin
-        self.ended: list[tuple[str, Finished]] = []
+        self.ended: list[tuple[str, TrialRecord]] = []
 
     def trial_begins(self, trial: Trial) -> None:
         self._at_begin(trial)
 
-    def trial_ends(self, trial: Trial, finished: Finished) -> None:
-        self.ended.append((trial.id, finished))
-        super().trial_ends(trial, finished)
+    def trial_ends(self, record: TrialRecord) -> None:
+        self.ended.append((record.trial.id, record))
+        super().trial_ends(record)
 
 
-def run_here(folder: Path, of: Plan = PLAN, hooks: Hooks | None = None) -> Summary:
+def run_here(
+    folder: Path, of: Plan = PLAN, hooks: Hooks | None = None, script: Script = NO_FAULTS, *, history: bool = False
+) -> Summary:
     """Run a plan in this process, to its end."""
-    return asyncio.run(Run(of, ResultsFolder(folder), hooks or Hooks()).run())
+    return asyncio.run(Run(of, ResultsFolder(folder), hooks or Hooks(), script, history=history).run())
 
 
 def ids(of: Plan = PLAN) -> set[str]:

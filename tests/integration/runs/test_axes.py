@@ -15,12 +15,12 @@ from brokers.rpc import brokerlab_pb2 as pb
 from tests.integration.runs.broken_broker import COUNTS_SYNCS, put_in
 from tests.integration.runs.short_runs import rows, run_here
 from tests.unit.workloads.run.plans import plan
-from workloads.clients.drivers.grpc import Admin
-from workloads.clients.drivers.kafka import FETCHED_AHEAD_BATCHES
+from workloads.clients.drivers.kafka.consumer import FETCHED_AHEAD_BATCHES
 from workloads.results import LATENCY, REQUESTS
 from workloads.run.runner import Summary
 from workloads.spec.plan import Plan
-from workloads.trial.trial import Result, TrialRun
+from workloads.systems.brokerlab import Brokerlab
+from workloads.trial.trial import TrialRun
 
 MESSAGES = 1000
 BATCHES = (1, 20, 50)
@@ -76,24 +76,25 @@ class Seen:
 def finished(folder: Path, of: Plan) -> Seen:
     """A run of which every trial is valid."""
     seen = Seen(folder, {}, {})
-    real = TrialRun._audited
+    real = TrialRun._audit
 
-    async def asks(run: TrialRun) -> Result:
-        seen.commits_at_brokers[run.trial.id] = await commits_so_far(run) - sum(seen.commits_at_brokers.values())
-        seen.commits_of_consumers[run.trial.id] = sum(part["commits"] for part in run.measured.consumed)
-        return await real(run)
+    async def asks(run: TrialRun) -> None:
+        record = run.record
+        seen.commits_at_brokers[record.trial.id] = await commits_so_far(run) - sum(seen.commits_at_brokers.values())
+        seen.commits_of_consumers[record.trial.id] = sum(part["commits"] for part in record.consumed)
+        await real(run)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrialRun, "_audited", asks)
+        patch.setattr(TrialRun, "_audit", asks)
         put_in(patch, COUNTS_SYNCS)
         assert run_here(folder, of) == Summary(valid=len(of.trials), invalid=0, failed=0)
     return seen
 
 
 async def commits_so_far(run: TrialRun) -> int:
-    assert isinstance(run._admin, Admin)
-    connections = run._admin._cluster.connections
-    stubs = [connections.admin(address) for address in run._cluster.rpc_addresses]
+    assert isinstance(run.system, Brokerlab)
+    connections = run.system.admin._cluster.connections
+    stubs = [connections.admin(address) for address in run.system.bootstrap("grpc")]
     found = [await stub.Statistics(pb.StatisticsRequest()) for stub in stubs]
     return sum(answer.kafka_requests["OFFSET_COMMIT"] for answer in found)
 

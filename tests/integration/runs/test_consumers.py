@@ -12,7 +12,8 @@ from tests.unit.workloads.run.plans import plan
 from workloads.clients.client_files import read_ids
 from workloads.run.runner import Summary
 from workloads.spec.plan import Plan
-from workloads.trial.trial import Result, TrialRun, share
+from workloads.trial.jobs import share
+from workloads.trial.trial import TrialRun
 
 SIZE = "message_size: 32B, batch_size: 10"
 PLAN = plan(
@@ -29,16 +30,15 @@ PLAN = plan(
 def shares_read(folder: Path, of: Plan) -> dict[str, list[set[int]]]:
     """By trial, the partitions of which each consumer read messages; of a run of which every trial is valid."""
     found: dict[str, list[set[int]]] = {}
-    real = TrialRun._audited
+    real = TrialRun._audit
 
-    async def looks(run: TrialRun) -> Result:
-        outs = [run._out("consumer", number) for number in range(len(run._consumers))]
-        every = await asyncio.to_thread(lambda: list(map(read_ids, outs)))
-        found[run.trial.id] = [{number for number, ids in each.items() if len(ids)} for each in every]
-        return await real(run)
+    async def looks(run: TrialRun) -> None:
+        every = await asyncio.to_thread(lambda: list(map(read_ids, run.clients.outs("consumer"))))
+        found[run.record.trial.id] = [{number for number, ids in each.items() if len(ids)} for each in every]
+        await real(run)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrialRun, "_audited", looks)
+        patch.setattr(TrialRun, "_audit", looks)
         assert run_here(folder, of) == Summary(valid=len(of.trials), invalid=0, failed=0)
     return found
 

@@ -14,9 +14,10 @@ import pytest
 from brokers.rpc import brokerlab_pb2 as pb
 from tests.integration.runs.short_runs import ONE_TRIAL, QUICK, ids, rows, run_here
 from workloads.clients.client_files import Ids, read_ids
-from workloads.clients.drivers.grpc import Admin
 from workloads.results import REQUESTS
 from workloads.run.runner import Summary
+from workloads.systems.brokerlab import Brokerlab
+from workloads.trial.jobs import Jobs
 from workloads.trial.trial import TrialRun
 
 MESSAGES = 200
@@ -110,7 +111,7 @@ def test_split_consumes_after_the_last_acknowledgement_and_streaming_fetches_bef
 
 
 def outcome(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, tampered: Any) -> tuple[str, str]:
-    """Verdict and reason of the trial of a run in which a step of `TrialRun` is replaced."""
+    """Verdict and reason of the trial of a run in which a stage of `TrialRun` is replaced."""
     monkeypatch.setattr(TrialRun, name, tampered)
     run_here(folder, ONE_TRIAL)
     (row,) = rows(folder).values()
@@ -118,8 +119,9 @@ def outcome(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, tampered: 
 
 
 def segment_of(run: TrialRun, partition: int) -> Path:
-    for broker in (1, 2, 3):
-        logs = run._cluster.partition_folder(broker, run._topic, "*", partition)
+    assert isinstance(run.system, Brokerlab)
+    for place in run.system.places:
+        logs = place.partition_folder(run.topic, "*", partition)
         for path in sorted(Path("/").glob(f"{logs.absolute().relative_to('/')}/*.log")):
             if path.stat().st_size:
                 return path
@@ -127,15 +129,15 @@ def segment_of(run: TrialRun, partition: int) -> Path:
 
 
 def test_what_a_disk_loses_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = TrialRun._stored
+    real = TrialRun._audit
 
-    async def loses_the_last_batch(run: TrialRun) -> dict[int, Ids]:
+    async def loses_the_last_batch(run: TrialRun) -> None:
         segment = segment_of(run, 0)
         whole = segment.read_bytes()
         segment.write_bytes(whole[: _begin_of_last_batch(whole)])
-        return await real(run)
+        await real(run)
 
-    verdict, reason = outcome(tmp_path, monkeypatch, "_stored", loses_the_last_batch)
+    verdict, reason = outcome(tmp_path, monkeypatch, "_audit", loses_the_last_batch)
     assert verdict == "invalid"
     assert "partition 0: 10 messages acknowledged and not stored (0." in reason
     assert "partition 0: 10 messages consumed and not stored (0." in reason
@@ -150,32 +152,32 @@ def _begin_of_last_batch(content: bytes) -> int:
 
 
 def test_what_a_disk_changes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = TrialRun._stored
+    real = TrialRun._audit
 
-    async def flips_a_byte(run: TrialRun) -> dict[int, Ids]:
+    async def flips_a_byte(run: TrialRun) -> None:
         segment = segment_of(run, 1)
         content = bytearray(segment.read_bytes())
         content[100] ^= 1
         segment.write_bytes(content)
-        return await real(run)
+        await real(run)
 
-    verdict, reason = outcome(tmp_path, monkeypatch, "_stored", flips_a_byte)
+    verdict, reason = outcome(tmp_path, monkeypatch, "_audit", flips_a_byte)
     assert verdict == "failed"
     assert reason.startswith("log-reader: ")
     assert "at byte 0: its bytes are not those that its producer signed" in reason
 
 
 def test_what_somebody_else_sends_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = TrialRun._produce
+    real = TrialRun._join
 
     async def with_a_stranger(run: TrialRun) -> None:
-        await real(run)
-        assert isinstance(run._admin, Admin)
-        stubs = await run._admin._cluster.leaders(run._topic)
+        assert isinstance(run.system, Brokerlab)
+        stubs = await run.system.admin._cluster.leaders(run.topic)
         records = [pb.Record(value=b"\0\x09" + b"\0" * 5 + b"\x07" + b"not what is sent here...")]
-        await stubs[2].Produce(pb.ProduceRequest(topic=run._topic, partition=2, acks=1, records=records))
+        await stubs[2].Produce(pb.ProduceRequest(topic=run.topic, partition=2, acks=1, records=records))
+        await real(run)
 
-    verdict, reason = outcome(tmp_path, monkeypatch, "_produce", with_a_stranger)
+    verdict, reason = outcome(tmp_path, monkeypatch, "_join", with_a_stranger)
     assert verdict == "invalid"
     assert "partition 2: 1 messages stored and not acknowledged (9.7)" in reason
     assert "1 messages were received with a payload that nobody sent" in reason
@@ -188,17 +190,15 @@ def test_what_a_consumer_skips_is_found(tmp_path: Path, monkeypatch: pytest.Monk
             found[1] = np.delete(found[1], 3)
         return found
 
-    monkeypatch.setattr("workloads.trial.trial.read_ids", skips_one)
+    monkeypatch.setattr("workloads.trial.evidence.read_ids", skips_one)
     assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=0, invalid=1, failed=0)
     (row,) = rows(tmp_path).values()
     assert "partition 1: 1 messages stored and not consumed (0." in row["reason"]
 
 
 def test_fewer_messages_than_asked_for_are_no_valid_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = TrialRun._produce_job
-
-    def leaves_early(run: TrialRun, number: int) -> Any:
-        return replace(real(run, number), messages=MESSAGES - 10)
-
-    verdict, reason = outcome(tmp_path, monkeypatch, "_produce_job", leaves_early)
-    assert (verdict, reason) == ("invalid", "190 messages were sent, not 200")
+    real = Jobs.produce
+    monkeypatch.setattr(Jobs, "produce", lambda jobs, number: replace(real(jobs, number), messages=MESSAGES - 10))
+    assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=0, invalid=1, failed=0)
+    (row,) = rows(tmp_path).values()
+    assert row["reason"] == "190 messages were sent, not 200"

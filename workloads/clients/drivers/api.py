@@ -1,7 +1,8 @@
 """What every driver does, and the values that cross between the runner and its client processes.
 
 A driver is told where the cluster is and what to send or read; it knows nothing of the architecture. It writes down
-each request as it went (`RequestRow`) and leaves every judgement to the audit and the analysis.
+each request as it went (`RequestRow`), and into a `History` each operation where it is given one, and leaves every
+judgement to the checkers and the analysis.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from workloads.errors import BrokerlabError, UserError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from workloads.clients.history import History
+
 DRIVERS: Final = {"grpc": "workloads.clients.drivers.grpc", "kafka": "workloads.clients.drivers.kafka"}
 OK: Final = "ok"
 STORAGE_FAILED: Final = "STORAGE_FAILED"  # what every driver calls it when a broker's disk refuses
+NS_PER_S: Final = 1_000_000_000
 # A message's first eight bytes: its producer and its counter. The rest repeats one byte.
 ID_BYTES: Final = 8
 NO_ID: Final = b"\xff"  # stands for what a payload lacks of its id, so that ids stay aligned
@@ -62,6 +66,8 @@ class ProduceJob:
     rate: float | None  # messages/s of this producer
     out: str
     answer_within_s: float = 60.0  # what has no answer by then has failed
+    history: bool = False  # write down every operation, for checkers
+    tell_every: int = 0  # with a history: tell the runner each time that so many more messages are acknowledged
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,7 @@ class ConsumeJob:
     duration_s: float | None  # stop so long after the first message, should the targets be further away
     out: str
     end_to_end: bool = False  # note when each message came
+    history: bool = False  # write down every operation, for checkers
 
 
 @dataclass(slots=True)
@@ -174,29 +181,6 @@ class Consumer(Protocol):
     def close(self) -> None: ...
 
 
-class Admin(Protocol):
-    """The runner's own hand on a cluster."""
-
-    async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
-        """Make a topic and return when every broker knows it."""
-
-    async def delete_topic(self, topic: str) -> None:
-        """Delete a topic and return when no broker knows it."""
-
-    async def end_offsets(self, topic: str) -> Mapping[int, int]:
-        """Partition -> offset behind its last message, as its leader says."""
-
-    async def leaders(self, topic: str) -> Mapping[int, int]:
-        """Partition -> id of the broker that leads it."""
-
-    async def lives(self, topic: str) -> Mapping[int, str]:
-        """Broker -> what names the topic's folder there, apart from those of others that have had its name."""
-
-    async def statistics(self) -> Sequence[BrokerStatistics]: ...
-
-    async def close(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class BrokerStatistics:
     """A broker's counters since its start."""
@@ -208,9 +192,8 @@ class BrokerStatistics:
 
 
 class DriverModule(Protocol):
-    Producer: Callable[[ProduceJob], Producer]
-    Consumer: Callable[[ConsumeJob], Consumer]
-    Admin: Callable[[Sequence[str], str | None], Admin]  # addresses; an HTTP proxy, where only that leads to them
+    Producer: Callable[[ProduceJob, History | None], Producer]
+    Consumer: Callable[[ConsumeJob, History | None], Consumer]
 
 
 def load(name: str) -> DriverModule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from time import monotonic, monotonic_ns
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import grpc
@@ -13,10 +13,11 @@ import grpc.aio
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.brokerlab_pb2_grpc import AdminStub, DataStub
 from workloads.clients.drivers.api import (
+    COUNTER_BITS,
     ID_BYTES,
     NO_ID,
+    NS_PER_S,
     OK,
-    BrokerStatistics,
     Consumed,
     ConsumeJob,
     Deadline,
@@ -28,11 +29,13 @@ from workloads.clients.drivers.api import (
     payload_is_right,
     payloads,
 )
+from workloads.clients.history import FAIL, NO_OFFSET, SEND, UNKNOWN, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
     from brokers.rpc.brokerlab_pb2_grpc import AdminAsyncStub, DataAsyncStub
+    from workloads.clients.history import History
 
     _ProduceStream = grpc.aio.StreamStreamCall[pb.ProduceRequest, pb.ProduceResponse]
 
@@ -44,9 +47,6 @@ IN_FLIGHT_BYTES_MAX: Final = 64 * 1024 * 1024  # and one batch in any case
 CONNECT_WITHIN_S: Final = 10.0
 CALL_WITHIN_S: Final = 30.0
 FETCH_WAIT_MS: Final = 100
-KNOWN_WITHIN_S: Final = 10.0
-KNOWN_POLL_S: Final = 0.005
-NS_PER_S: Final = 1_000_000_000
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 128 * 1024 * 1024),
     ("grpc.max_send_message_length", 128 * 1024 * 1024),
@@ -61,7 +61,7 @@ class _Sent(NamedTuple):
     sent_ns: int
 
 
-class _Connections:
+class Connections:
     """Channels to brokers by address; opened when first used, closed together."""
 
     def __init__(self, proxy: str | None = None) -> None:
@@ -90,7 +90,7 @@ class _Connections:
             await channel.close()
 
 
-async def _called(call: Awaitable[T]) -> T:
+async def called(call: Awaitable[T]) -> T:
     """Await a call's answer. Raises `DriverError` where there is none."""
     try:
         return await call
@@ -98,17 +98,17 @@ async def _called(call: Awaitable[T]) -> T:
         raise DriverError(f"{error.code().name.lower()}: {error.details()}") from error
 
 
-class _Cluster:
+class Cluster:
     """The cluster as a client sees it: who leads what, at which address."""
 
     def __init__(self, bootstrap: Sequence[str], proxy: str | None = None) -> None:
         self._bootstrap = bootstrap
-        self.connections = _Connections(proxy)
+        self.connections = Connections(proxy)
 
     async def describe(self, group: str = "") -> pb.DescribeClusterResponse:
         address = self._bootstrap[0]
         request = pb.DescribeClusterRequest(group=group)
-        answer = await _called(self.connections.admin(address).DescribeCluster(request, timeout=CALL_WITHIN_S))
+        answer = await called(self.connections.admin(address).DescribeCluster(request, timeout=CALL_WITHIN_S))
         refuse(answer.error, f"the cluster as {address} knows it")
         return answer
 
@@ -118,7 +118,7 @@ class _Cluster:
     async def topic(self, name: str, address: str | None = None) -> pb.Topic:
         """A topic as one broker knows it. Raises `DriverError` where it does not."""
         stub = self.connections.admin(address or self._bootstrap[0])
-        answer = await _called(stub.DescribeTopics(pb.DescribeTopicsRequest(names=[name]), timeout=CALL_WITHIN_S))
+        answer = await called(stub.DescribeTopics(pb.DescribeTopicsRequest(names=[name]), timeout=CALL_WITHIN_S))
         refuse(answer.error, f"topic {name!r}")
         return answer.topics[0]
 
@@ -144,10 +144,11 @@ def refuse(error: pb.Error, what: str) -> None:
 
 
 class Producer:
-    def __init__(self, job: ProduceJob) -> None:
+    def __init__(self, job: ProduceJob, history: History | None = None) -> None:
         self._job = job
+        self._history = history
         self._runner = asyncio.Runner()
-        self._cluster = _Cluster(job.bootstrap)
+        self._cluster = Cluster(job.bootstrap)
         self._leaders: dict[int, DataAsyncStub] = {}
         self._produced = Produced()
 
@@ -222,20 +223,33 @@ class Producer:
         try:
             async for answer in stream:
                 code = OK if answer.error.code == pb.OK else pb.ErrorCode.Name(answer.error.code)
-                self._row(partition, waiting.popleft(), monotonic_ns(), code)
+                self._row(partition, waiting.popleft(), monotonic_ns(), code, answer)
                 room.release()
         except grpc.aio.AioRpcError as error:
             status = error.code().name
         room.release()
         return status
 
-    def _row(self, partition: int, sent: _Sent, done_ns: int, status: str) -> None:
+    def _row(
+        self, partition: int, sent: _Sent, done_ns: int, status: str, answer: pb.ProduceResponse | None = None
+    ) -> None:
         size = sent.messages * self._job.message_size
         row = RequestRow(partition, 1, sent.messages, size, sent.sent_ns, done_ns, status)
         self._produced.rows.append(row)
         self._produced.sends.append((sent.first, sent.sent_ns))
         self._produced.sent += sent.messages
         self._produced.note(partition, range(sent.first, sent.first + sent.messages), status)
+        if self._history is not None:
+            self._history.note(self._operation(partition, sent, done_ns, status, answer))
+
+    def _operation(
+        self, partition: int, sent: _Sent, done_ns: int, status: str, answer: pb.ProduceResponse | None
+    ) -> Operation:
+        place = (partition, (self._job.producer << COUNTER_BITS) + sent.first, sent.messages)
+        if answer is not None and status == OK:
+            return Operation(SEND, *place, answer.base_offset, sent.sent_ns, done_ns)
+        outcome = FAIL if answer is not None and answer.error.definite else UNKNOWN
+        return Operation(SEND, *place, NO_OFFSET, sent.sent_ns, done_ns, outcome, status)
 
 
 async def _until(moment_ns: int | None) -> None:
@@ -245,10 +259,11 @@ async def _until(moment_ns: int | None) -> None:
 
 
 class Consumer:
-    def __init__(self, job: ConsumeJob) -> None:
+    def __init__(self, job: ConsumeJob, history: History | None = None) -> None:
         self._job = job
+        self._history = history
         self._runner = asyncio.Runner()
-        self._cluster = _Cluster(job.bootstrap)
+        self._cluster = Cluster(job.bootstrap)
         self._leaders: dict[int, DataAsyncStub] = {}
         self._home: DataAsyncStub | None = None
         self._seen = Consumed()
@@ -296,7 +311,7 @@ class Consumer:
         while not self._reached(partition, signals):
             request.offset = self._next[partition]
             sent_ns = monotonic_ns()
-            answer = await _called(leader.Fetch(request, timeout=CALL_WITHIN_S))
+            answer = await called(leader.Fetch(request, timeout=CALL_WITHIN_S))
             done_ns = monotonic_ns()
             refuse(answer.error, f"fetch of {job.topic}-{partition} at {request.offset}")
             self._take(partition, answer.records, sent_ns, done_ns)
@@ -315,6 +330,9 @@ class Consumer:
             size += len(record.value)
             if not payload_is_right(record.value, self._job):
                 self._seen.wrong_payloads += 1
+        if self._history is not None:
+            values, offsets = [record.value for record in records], [record.offset for record in records]
+            self._history.read([partition] * len(records), values, offsets, sent_ns, done_ns)
         if records:
             self._deadline.begin()
             self._next[partition] = records[-1].offset + 1
@@ -331,76 +349,6 @@ class Consumer:
         assert self._home is not None, "a consumer joins before it commits"
         offsets = [pb.PartitionOffset(topic=self._job.topic, partition=p, offset=o) for p, o in places.items()]
         request = pb.CommitOffsetsRequest(group=self._job.group, offsets=offsets)
-        answer = await _called(self._home.CommitOffsets(request, timeout=CALL_WITHIN_S))
+        answer = await called(self._home.CommitOffsets(request, timeout=CALL_WITHIN_S))
         refuse(answer.error, f"commit of group {self._job.group!r}")
         self._seen.commits += 1
-
-
-class Admin:
-    def __init__(self, bootstrap: Sequence[str], proxy: str | None = None) -> None:
-        self._cluster = _Cluster(bootstrap, proxy)
-
-    async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
-        request = pb.CreateTopicRequest(
-            name=topic,
-            partitions=partitions,
-            replication_factor=replication_factor,
-            settings=pb.TopicSettings(fetch_records_max=fetch_records_max),
-        )
-        first, *_ = addresses = list((await self._cluster.addresses()).values())
-        answer = await _called(self._cluster.connections.admin(first).CreateTopic(request, timeout=CALL_WITHIN_S))
-        refuse(answer.error, f"making topic {topic!r}")
-        for address in addresses:
-            await self._heard(topic, address, pb.OK)
-
-    async def delete_topic(self, topic: str) -> None:
-        request = pb.DeleteTopicRequest(name=topic)
-        first, *_ = addresses = list((await self._cluster.addresses()).values())
-        answer = await _called(self._cluster.connections.admin(first).DeleteTopic(request, timeout=CALL_WITHIN_S))
-        refuse(answer.error, f"deleting topic {topic!r}")
-        for address in addresses:
-            await self._heard(topic, address, pb.UNKNOWN_TOPIC)
-
-    async def _heard(self, topic: str, address: str, word: pb.ErrorCode.ValueType) -> None:
-        """Wait until a broker says of a topic what all will say soon: that there is one, or none."""
-        request = pb.DescribeTopicsRequest(names=[topic])
-        deadline = monotonic() + KNOWN_WITHIN_S
-        while True:
-            answer = await _called(
-                self._cluster.connections.admin(address).DescribeTopics(request, timeout=CALL_WITHIN_S)
-            )
-            if answer.error.code == word:
-                return
-            if answer.error.code not in {pb.OK, pb.UNKNOWN_TOPIC} or monotonic() > deadline:
-                refuse(answer.error, f"topic {topic!r} at {address}")
-                raise DriverError(f"topic {topic!r} is still there at {address}")
-            await asyncio.sleep(KNOWN_POLL_S)
-
-    async def leaders(self, topic: str) -> Mapping[int, int]:
-        return {part.number: part.leader for part in (await self._cluster.topic(topic)).partitions}
-
-    async def lives(self, topic: str) -> Mapping[int, str]:
-        addresses = await self._cluster.addresses()
-        return {broker: (await self._cluster.topic(topic, address)).life for broker, address in addresses.items()}
-
-    async def end_offsets(self, topic: str) -> Mapping[int, int]:
-        addresses = await self._cluster.addresses()
-        ends: dict[int, int] = {}
-        for broker, address in addresses.items():
-            for part in (await self._cluster.topic(topic, address)).partitions:
-                if part.leader == broker:
-                    ends[part.number] = part.end_offset
-        return ends
-
-    async def statistics(self) -> Sequence[BrokerStatistics]:
-        found = []
-        for address in (await self._cluster.addresses()).values():
-            stub = self._cluster.connections.admin(address)
-            answer = await _called(stub.Statistics(pb.StatisticsRequest(), timeout=CALL_WITHIN_S))
-            operations = {o.operation: (o.requests, o.messages, o.bytes) for o in answer.operations}
-            coordination = {o.operation: (o.count, o.bytes, o.wait_ns) for o in answer.coordination}
-            found.append(BrokerStatistics(answer.broker, operations, coordination, answer.coordination_cpu_ns))
-        return found
-
-    async def close(self) -> None:
-        await self._cluster.connections.close()

@@ -8,7 +8,6 @@ from crc32c import crc32c
 
 from brokers.wire.batch import (
     HEADER_BYTES,
-    PLACE,
     BatchCodecUnknown,
     BatchCrcMismatch,
     BatchCutShort,

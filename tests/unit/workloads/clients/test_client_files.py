@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import errno
-import json
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow import feather
 
+from tests.unit.workloads.clients.jobs import consume_job, produce_job
 from workloads.clients.client_files import (
     NotWritten,
     read_ids,
@@ -26,25 +22,8 @@ from workloads.clients.client_files import (
     write_consumed,
     write_produced,
 )
-from workloads.clients.drivers import api
-from workloads.clients.drivers.api import COUNTER_BITS, OK, Consumed, ConsumeJob, Produced, ProduceJob, RequestRow
-from workloads.errors import UserError
+from workloads.clients.drivers.api import COUNTER_BITS, OK, Consumed, Produced, RequestRow
 from workloads.results import request_schema
-
-
-def produce_job(out: Path, **changes: Any) -> ProduceJob:
-    return ProduceJob(**{
-        "driver": "grpc", "bootstrap": ("127.0.0.1:1",), "topic": "t", "partitions": 3, "producer": 2, "messages": 10,
-        "duration_s": None, "message_size": 16, "batch_size": 2, "acks": 1, "rate": None, "out": str(out), **changes,
-    })  # fmt: skip
-
-
-def consume_job(out: Path, **changes: Any) -> ConsumeJob:
-    return ConsumeJob(**{
-        "driver": "grpc", "bootstrap": ("127.0.0.1:1",), "topic": "t", "partitions": (0, 1), "consumer": 0,
-        "group": "g", "message_size": 16, "batch_size": 2, "fetch": "batch", "commit": "every_batch",
-        "commit_interval_ms": None, "duration_s": None, "out": str(out), **changes,
-    })  # fmt: skip
 
 
 def sent(partition: int, first: int, count: int, at_ns: int, status: str = OK) -> tuple[RequestRow, range]:
@@ -136,46 +115,6 @@ def test_sends_and_receipts_come_back_and_do_not_mix_with_the_ids(tmp_path: Path
     assert read_ids(out).keys() == {0}
 
 
-# --- what drivers share ---------------------------------------------------------------------------------------
-
-
-@given(st.integers(0, 2**16 - 1), st.integers(0, 2**48 - 50), st.integers(1, 40), st.integers(8, 64))
-def test_payloads_are_unique_of_their_size_and_right(producer: int, first: int, count: int, size: int) -> None:
-    made = list(api.payloads(produce_job(Path(), producer=producer, message_size=size), first, count))
-    job = consume_job(Path(), message_size=size)
-    assert len(set(made)) == count
-    assert all(len(payload) == size and api.payload_is_right(payload, job) for payload in made)
-    numbers = [int.from_bytes(payload[:8], "big") for payload in made]
-    assert numbers == [(producer << COUNTER_BITS) + counter for counter in range(first, first + count)]
-
-
-@given(st.integers(9, 64), st.data())
-def test_a_payload_that_is_changed_behind_its_id_or_in_its_length_is_wrong(size: int, data: st.DataObject) -> None:
-    (payload,) = api.payloads(produce_job(Path(), message_size=size), 5, 1)
-    job = consume_job(Path(), message_size=size)
-    at = data.draw(st.integers(8, size - 1))
-    changed = payload[:at] + bytes([payload[at] ^ data.draw(st.integers(1, 255))]) + payload[at + 1 :]
-    assert not api.payload_is_right(changed, job)
-    assert not api.payload_is_right(payload[:at], job)
-    assert not api.payload_is_right(payload + b"\xa5", job)
-
-
-def test_jobs_cross_to_the_client_as_json_and_come_back_the_same(tmp_path: Path) -> None:
-    sent_over = json.loads(json.dumps(asdict(produce_job(tmp_path))))
-    assert ProduceJob(**{**sent_over, "bootstrap": tuple(sent_over["bootstrap"])}) == produce_job(tmp_path)
-
-
-def test_a_driver_that_is_not_there_is_refused_with_those_that_are() -> None:
-    with pytest.raises(UserError, match=r"driver must be one of .*grpc.*, not 'smoke'"):
-        api.load("smoke")
-
-
-def test_every_driver_has_its_three_parts() -> None:
-    for name in api.DRIVERS:
-        module = api.load(name)
-        assert {"Producer", "Consumer", "Admin"} <= vars(module).keys()
-
-
 def test_a_client_writes_without_loading_pandas(tmp_path: Path) -> None:
     program = """
 import sys
@@ -184,7 +123,7 @@ from workloads.clients import client, client_files
 sys.meta_path.insert(0, client.WithoutPandas)
 client.load_all(["kafka"])
 from workloads.clients.drivers.api import Consumed
-from tests.unit.workloads.clients.test_client_files import consume_job
+from tests.unit.workloads.clients.jobs import consume_job
 client_files.write_consumed(consume_job(Path(sys.argv[1])), Consumed())
 print("pandas" in sys.modules)
 """

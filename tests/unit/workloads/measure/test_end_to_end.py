@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.workloads.clients.test_client_files import consume_job, produce_job
+from tests.unit.workloads.clients.jobs import consume_job, produce_job
 from workloads.clients.client_files import write_consumed, write_produced
 from workloads.clients.drivers.api import COUNTER_BITS, Consumed, Produced
 from workloads.measure.end_to_end import _histogram, end_to_end

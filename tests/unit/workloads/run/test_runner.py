@@ -16,8 +16,8 @@ from workloads.processes.process import ProcessFailed
 from workloads.results import SCHEMA_VERSION, ResultsFolder
 from workloads.run.progress import PlainProgress
 from workloads.run.runner import Run, _found_size
-from workloads.systems.brokerlab import Cluster
-from workloads.trial.trial import Measured, Size, TrialRun
+from workloads.trial.record import Size, TrialRecord
+from workloads.trial.trial import TrialRun
 
 PLAN = plan()
 
@@ -25,9 +25,8 @@ PLAN = plan()
 class Ends:
     """A trial that fails at once, on a cluster whose broker's end is noticed some turns of the loop later, or never."""
 
-    stage = "producing"
-
     def __init__(self, *, broker_ends: bool) -> None:
+        self.faults = self
         self._broker_ends = broker_ends
 
     async def run(self) -> None:
@@ -58,7 +57,7 @@ def test_nothing_is_begun_where_something_lies_and_no_manifest(tmp_path: Path) -
 
 
 def watched(run: Run, ends: Ends) -> Any:
-    return asyncio.run(run._watched(cast("TrialRun", ends), cast("Cluster", ends)))
+    return asyncio.run(run._watched(cast("TrialRun", ends)))
 
 
 def test_the_end_of_a_broker_is_the_reason_though_its_client_speaks_first(run: Run) -> None:
@@ -79,10 +78,10 @@ def sized(*, produced: int, consumed: int) -> Size:
         profile="{experiments: one, duration_s: 0.8, tries: 1}",
     )
     (sizing,) = [trial for trial in timed.trials if trial.sizes is not None]
-    measured = Measured(
-        produced=[{"acknowledged": produced, "window_s": 0.4}], consumed=[{"consumed": consumed, "window_s": 0.4}]
-    )
-    return _found_size(sizing, measured)
+    record = TrialRecord(sizing)
+    record.produced = [{"acknowledged": produced, "window_s": 0.4}]
+    record.consumed = [{"consumed": consumed, "window_s": 0.4}]
+    return _found_size(record)
 
 
 def test_each_end_is_as_long_as_the_rates_of_its_warm_up_say() -> None:
