@@ -10,6 +10,7 @@ from coordinators.static.coordinator import StaticCoordinator
 
 if TYPE_CHECKING:
     from coordinators.config import CoordinatorSetup
+
     from coordinators.model import Partition, TopicPartition
 
 
