@@ -7,17 +7,19 @@ import platform
 import resource
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from workloads.errors import UserError
 from workloads.processes.java import find_java
-from workloads.services.zookeeper import jar_version, jars
+from workloads.systems.architectures import programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from workloads.systems.architectures import Program
 
 CLIENTS: Final = ("confluent-kafka", "grpcio", "kazoo")
 LIBRARIES: Final = ("pyspark", "pyarrow", "pandas", "matplotlib", "protobuf", "uvloop")
@@ -41,7 +43,7 @@ def examine(folder: Path) -> list[Finding]:
         _python(),
         _system(),
         _looked_up("Java", _java, SETUP),
-        _looked_up("ZooKeeper", lambda: f"{jar_version()} in {jars()}", SETUP),
+        *(_program(program) for program in programs()),
         *(_package(name) for name in (*LIBRARIES, *CLIENTS)),
         _cores(),
         _memory(),
@@ -63,6 +65,12 @@ def _system() -> Finding:
 def _java() -> str:
     java = find_java()
     return f"{java.version} from {java.source} at {java.home}"
+
+
+def _program(program: Program) -> Finding:
+    """Of what an architecture needs; one that nobody asked for yet may be missing."""
+    found = _looked_up(program.name, lambda: f"{program.version()} in {program.place()}", program.mend)
+    return replace(found, ok=found.ok or program.optional)
 
 
 def _looked_up(name: str, look: Callable[[], str], mend: str) -> Finding:

@@ -9,20 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.commands.numbers import whole
-from workloads.spec.settings import Architecture, ClusterSettings
+from workloads.spec.settings import ClusterSettings
 
 if TYPE_CHECKING:
     from workloads.playground.playground import ClusterState, Playground
+    from workloads.spec.settings import Architecture
 
 BROKERS_MAX: Final = 32
 SPEC: Final = Path("experiments.yaml")
-# What there is to choose from where no experiments file says it.
-ARCHITECTURES: Final = {
-    "static": Architecture("static", "static"),
-    "dsbs": Architecture("dsbs", "dsbs"),
-    "zookeeper": Architecture("zookeeper", "zookeeper", "lookup", "every_commit"),
-    "zookeeper-watch": Architecture("zookeeper-watch", "zookeeper", "watch", "interval", 1000),
-}
 SETTINGS: Final = ClusterSettings(
     brokers=3, partitions=3, replication_factor=1, acks=1, fsync="never", fsync_interval_ms=None
 )
@@ -99,8 +93,9 @@ def _chosen(options: argparse.Namespace) -> tuple[Architecture, ClusterSettings]
     """Raises `UserError` for a file that cannot be read and for a name that is not in it."""
     from workloads.errors import UserError, did_you_mean
     from workloads.spec.spec import load
+    from workloads.systems.architectures import ORDINARY
 
-    known, settings = ARCHITECTURES, SETTINGS
+    known, settings = ORDINARY, SETTINGS
     if options.file is not None or SPEC.exists():
         spec = load(options.file or SPEC)
         known = {each.name: each for each in spec.architectures}
@@ -141,7 +136,7 @@ def _lines(state: ClusterState) -> list[str]:
     return [
         f"architecture  {state.architecture}",
         f"bootstrap     {','.join(state.bootstrap)}",
-        f"gRPC          {','.join(state.grpc)}",
+        *([f"gRPC          {','.join(state.grpc)}"] if state.grpc else []),
         f"supervisor    process {state.supervisor}",
         *(
             f"{process.name:14}process {process.pid}{'' if process.command is None else f'; {process}'}"

@@ -15,9 +15,10 @@ from workloads.processes.java import collector_pause_s
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from workloads.clients.drivers.api import Admin, BrokerStatistics
+    from workloads.clients.drivers.api import BrokerStatistics
     from workloads.measure.sockets import Connections
     from workloads.processes.process import Process
+    from workloads.systems.api import System
 
 T = TypeVar("T")
 _Counters = dict[str, Any]  # a row, as the schema of the raw records has it
@@ -44,9 +45,9 @@ class _Reading:
 class Meter:
     """Reads the counters of one window. `processes` has role and process by name."""
 
-    def __init__(self, processes: Mapping[str, tuple[str, Process]], admin: Admin) -> None:
+    def __init__(self, processes: Mapping[str, tuple[str, Process]], system: System) -> None:
         self._processes = processes
-        self._admin = admin
+        self._system = system
         self._before: Mapping[str, _Reading] = {}
         self._earlier: Sequence[BrokerStatistics] = ()
 
@@ -54,13 +55,13 @@ class Meter:
         """Raises `ProcessFailed` where a process has ended."""
         for _, process in self._processes.values():
             await _of(process, reset_peak)
-        self._earlier = await self._admin.statistics()
+        self._earlier = await self._system.statistics()
         self._before = await self._readings()
 
     async def end(self, window: str, wall_s: float, costs: Costs) -> None:
         """Add what the window cost to `costs`. Raises `ProcessFailed` where a process has ended."""
         after = await self._readings()
-        later = await self._admin.statistics()
+        later = await self._system.statistics()
         earlier = {statistics.broker: statistics for statistics in self._earlier}
         coordination_cpu_s = {
             f"broker-{now.broker}": (now.coordination_cpu_ns - earlier[now.broker].coordination_cpu_ns) / 1e9

@@ -101,7 +101,8 @@ class ClusterState:
 
     def one_line(self) -> str:
         brokers = sum(process.role == "broker" for process in self.processes)
-        whole = f"{self.architecture}, {brokers} brokers, bootstrap {','.join(self.bootstrap)}"
+        counted = f"{brokers} brokers, " if brokers else ""  # of a cluster that somebody else runs, nothing is known
+        whole = f"{self.architecture}, {counted}bootstrap {','.join(self.bootstrap)}"
         return "; ".join([whole, *(str(process) for process in self.processes if process.command is not None)])
 
 
@@ -138,7 +139,7 @@ class Playground:
             raise AlreadyUp(f"a cluster is up here: {found.one_line()}; end it with `brokerlab cluster down`")
         self.logs.mkdir(parents=True, exist_ok=True)
         (self.folder / ".gitignore").write_text("*\n")
-        order = json.dumps({"architecture": asdict(architecture), "settings": asdict(settings)})
+        order = json.dumps({"architecture": architecture.as_json(), "settings": asdict(settings)})
         answer = json.loads(self._asked(order) or '{"failed": "its supervisor ended", "exit_code": 1}')
         if "failed" in answer:
             raise (UserError if answer["exit_code"] == UserError.exit_code else DidNotStart)(answer["failed"])

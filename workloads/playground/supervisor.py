@@ -20,7 +20,8 @@ from workloads.errors import BrokerlabError
 from workloads.playground.playground import ClusterState, NotUp, Playground
 from workloads.playground.verbs import Verbs, states_of
 from workloads.spec.settings import Architecture, ClusterSettings
-from workloads.systems.brokerlab import Cluster
+from workloads.systems.api import SystemSetup
+from workloads.systems.registry import create
 
 if TYPE_CHECKING:
     from workloads.processes.process import Process
@@ -31,15 +32,16 @@ class Supervisor:
         self._playground = playground
         self._architecture = architecture.name
         self._data = playground.data(architecture.name, settings.brokers)
-        self._cluster = Cluster(architecture, settings, self._data, playground.logs, keep=True)
-        self._verbs = Verbs(self._cluster)
+        setup = SystemSetup(architecture, settings, self._data, playground.logs, keep=True)
+        self._system = create(setup)
+        self._verbs = Verbs(self._system)
         self._watched: dict[Process, asyncio.Task[None]] = {}
         self._ends = False
 
     async def run(self) -> None:
         """Own the cluster until this is cancelled. Raises `BrokerlabError` where it does not start."""
         try:
-            await self._cluster.start()
+            await self._system.start()
             self._watch()
             await asyncio.start_unix_server(self._serve, sock=self._playground.listen())
             _say(ready=True)
@@ -48,7 +50,7 @@ class Supervisor:
             self._ends = True
             for watch in self._watched.values():
                 watch.cancel()
-            await self._cluster.stop()
+            await self._system.stop()
             self._playground.forget()
 
     def _watch(self) -> None:
@@ -58,7 +60,7 @@ class Supervisor:
         """
         if self._ends:
             return
-        for _, process in self._cluster.processes.values():
+        for _, process in self._system.nodes.processes.values():
             if process not in self._watched:
                 self._watched[process] = asyncio.create_task(self._note_end(process))
         self._write()
@@ -86,9 +88,9 @@ class Supervisor:
         self._playground.write(
             ClusterState(
                 architecture=self._architecture,
-                bootstrap=self._cluster.kafka_addresses,
-                grpc=self._cluster.rpc_addresses,
-                processes=states_of(self._cluster),
+                bootstrap=self._system.bootstrap("kafka"),
+                grpc=self._system.bootstrap("grpc"),
+                processes=states_of(self._system.nodes),
                 supervisor=os.getpid(),
                 data=str(self._data),
                 logs=str(self._playground.logs),
@@ -114,7 +116,8 @@ def main() -> int:
     order = json.load(sys.stdin)
     try:
         held = playground.hold()
-        supervisor = Supervisor(playground, Architecture(**order["architecture"]), ClusterSettings(**order["settings"]))
+        architecture = Architecture.from_json(order["architecture"])
+        supervisor = Supervisor(playground, architecture, ClusterSettings(**order["settings"]))
         asyncio.run(_until_told(supervisor))
         os.close(held)
     except (BrokerlabError, OSError) as error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from workloads.errors import BrokerlabError, UserError
+from workloads.errors import UserError
 from workloads.playground.playground import ProcessState
 from workloads.processes.liveness import Liveness
 
@@ -14,10 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from workloads.processes.process import Process
-    from workloads.systems.brokerlab import Cluster
-
-EFFECT_WITHIN_S: Final = 5.0
-LOOK_EVERY_S: Final = 0.005
+    from workloads.systems.api import System
+    from workloads.systems.nodes import Nodes
 
 
 class WrongState(UserError):
@@ -28,16 +25,12 @@ class NoSuchProcess(UserError):
     """The cluster has no process of that name."""
 
 
-class NoEffect(BrokerlabError):
-    """A signal was sent, and the process does not do what it says."""
+def states_of(nodes: Nodes) -> list[ProcessState]:
+    return [state_of(nodes, name) for name in nodes.processes]
 
 
-def states_of(cluster: Cluster) -> list[ProcessState]:
-    return [state_of(cluster, name) for name in cluster.processes]
-
-
-def state_of(cluster: Cluster, name: str) -> ProcessState:
-    role, process = cluster.processes[name]
+def state_of(nodes: Nodes, name: str) -> ProcessState:
+    role, process = nodes.processes[name]
     liveness = process.liveness
     end = process.end if liveness is Liveness.GONE and not process.running else None
     return ProcessState(name, role, process.pid, process.started, liveness.value, end)
@@ -46,8 +39,9 @@ def state_of(cluster: Cluster, name: str) -> ProcessState:
 class Verbs:
     """On the processes of a cluster that runs, one after the other."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._nodes = system.nodes
         self._turn = asyncio.Lock()
         self._known: Mapping[str, Callable[[str], Awaitable[str]]] = {
             "start": self._start,
@@ -59,51 +53,38 @@ class Verbs:
 
     async def do(self, verb: str, name: str) -> str:
         """What was done, in words. Raises `NoSuchProcess`, `WrongState`, `NoEffect`, and what a start raises."""
-        if name not in self._cluster.names:
-            raise NoSuchProcess(f"this cluster has no {name}; it has {', '.join(self._cluster.names)}")
+        if name not in self._nodes.names:
+            raise NoSuchProcess(f"this cluster has no {name}; it has {', '.join(self._nodes.names) or 'no process'}")
         async with self._turn:
             return await self._known[verb](name)
 
     async def _start(self, name: str) -> str:
         self._require(name, Liveness.GONE)
-        await self._cluster.start_again(name)
-        return f"{name} serves again (process {self._process(name).pid})"
+        await self._system.start_again(name)
+        return f"{name} serves again (process {self._nodes[name].pid})"
 
     async def _stop(self, name: str) -> str:
         process = self._require(name, Liveness.RUNNING)
-        await process.stop()
+        await self._nodes.terminate(name)
         return f"{name} {process.end} (process {process.pid})"
 
     async def _kill(self, name: str) -> str:
         process = self._require(name, Liveness.RUNNING, Liveness.PAUSED)
-        process.kill()
-        await process.ended()
+        await self._nodes.kill(name)
         return f"{name} {process.end} (process {process.pid})"
 
     async def _pause(self, name: str) -> str:
         process = self._require(name, Liveness.RUNNING)
-        process.pause()
-        await self._until(process, Liveness.PAUSED)
+        await self._nodes.pause(name)
         return f"{name} stands still (process {process.pid})"
 
     async def _resume(self, name: str) -> str:
         process = self._require(name, Liveness.PAUSED)
-        process.resume()
-        await self._until(process, Liveness.RUNNING)
+        await self._nodes.resume(name)
         return f"{name} goes on (process {process.pid})"
 
-    def _process(self, name: str) -> Process:
-        return self._cluster.processes[name][1]
-
     def _require(self, name: str, *allowed: Liveness) -> Process:
-        process = self._process(name)
+        process = self._nodes[name]
         if process.liveness not in allowed:
-            raise WrongState(str(state_of(self._cluster, name)))
+            raise WrongState(str(state_of(self._nodes, name)))
         return process
-
-    async def _until(self, process: Process, wanted: Liveness) -> None:
-        deadline = monotonic() + EFFECT_WITHIN_S
-        while process.liveness is not wanted:
-            if process.liveness is Liveness.GONE or monotonic() > deadline:
-                raise NoEffect(f"{process.name} is not {wanted.value} but {process.liveness.value}")
-            await asyncio.sleep(LOOK_EVERY_S)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from workloads.processes.java import find_java
 from workloads.processes.process import tethered
 from workloads.results import SCHEMA_VERSION
-from workloads.services.zookeeper import jar_version
+from workloads.systems.architectures import row_of
 
 if TYPE_CHECKING:
     from workloads.spec.plan import Plan
@@ -30,7 +30,7 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "spec_hash": plan.spec_hash,
         "profile": plan.profile,
         "seed": plan.seed,
-        "architectures": [asdict(architecture) for architecture in plan.architectures],
+        "architectures": [architecture.as_json() for architecture in plan.architectures],
         "cells": [asdict(cell) for cell in plan.cells],
         "length": asdict(plan.length),
         "tries": plan.tries,  # as many as the run had when it last ended; before that, as were asked for at first
@@ -38,7 +38,7 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "pin": asdict(plan.pin),
         "hosts": plan.hosts and asdict(plan.hosts),
         "commit": commit(),
-        "versions": _versions(),
+        "versions": _versions(plan),
         "machine": machine(),
         "started": now(),
         "ended": None,
@@ -52,9 +52,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _versions() -> dict[str, str]:
+def _versions(plan: Plan) -> dict[str, str]:
     java = find_java()
-    found = {"Python": platform.python_version(), "Java": f"{java.version} ({java.source})", "ZooKeeper": jar_version()}
+    found = {"Python": platform.python_version(), "Java": f"{java.version} ({java.source})"}
+    for architecture in plan.architectures:
+        found |= {program.name: program.version() for program in row_of(architecture).needed()}
     for package in PACKAGES:
         try:
             found[package] = version(package)

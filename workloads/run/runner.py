@@ -11,7 +11,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.clients.client_files import with_trial_id
-from workloads.clients.drivers.api import DriverError, load
+from workloads.clients.drivers.api import DriverError
+from workloads.clients.process import Client, ClientFailed
 from workloads.errors import BrokerlabError
 from workloads.processes.pinning import bind
 from workloads.processes.ports import NoFreePort
@@ -19,8 +20,8 @@ from workloads.processes.process import ProcessFailed
 from workloads.run.manifest import new_manifest, now
 from workloads.run.precision import Precision
 from workloads.run.wall_time import Spent, described
-from workloads.services.zookeeper import ZooKeeperUnready
-from workloads.systems.brokerlab import Client, ClientFailed, Cluster
+from workloads.systems.api import SystemSetup, SystemUnready
+from workloads.systems.registry import create
 from workloads.topology.api import TopologyFailed, TopologyUnavailable
 from workloads.topology.choice import remove_everywhere, topology_of
 from workloads.trial.trial import Measured, Size, TrialRun, trial_row
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from workloads.checkers.audit import Counts
-    from workloads.clients.drivers.api import Admin
     from workloads.results import ResultsFolder
     from workloads.run.progress import Progress
     from workloads.spec.plan import Block, Leg, Plan, Trial
+    from workloads.systems.api import System
     from workloads.topology.api import Topology
     from workloads.trial.trial import Result
 
@@ -236,21 +237,19 @@ class Run:
         async with AsyncExitStack() as stack:
             topology = topology_of(leg.cluster, *_clients_needed(trials), self._plan.hosts)
             stack.push_async_callback(topology.stop)
-            cluster = Cluster(leg.architecture, leg.cluster, self._work / label, logs, topology=topology)
-            stack.push_async_callback(cluster.stop)
+            system = create(SystemSetup(leg.architecture, leg.cluster, self._work / label, logs, topology))
+            stack.push_async_callback(system.stop)
             try:
                 await topology.start(logs)
                 clients = await self._clients(stack, trials, logs, topology)  # they load while the cluster starts
-                await cluster.start()
-            except (ProcessFailed, ZooKeeperUnready, NoFreePort, TopologyUnavailable, TopologyFailed) as error:
+                await system.start()
+            except (ProcessFailed, SystemUnready, NoFreePort, TopologyUnavailable, TopologyFailed) as error:
                 raise ClusterLost(f"the cluster did not start: {error}") from error
-            admin = load(first.cell.workload.driver).Admin(cluster.rpc_addresses, topology.proxy)
-            stack.push_async_callback(admin.close)
-            bound = [*cluster.processes_here.values(), *((client.role, client.process) for client in clients)]
+            bound = [*system.nodes.processes_here.values(), *((client.role, client.process) for client in clients)]
             for role, process in bound:
                 bind(process.pid, self._plan.pin.of_role(role))
             for trial in trials:
-                outcome = await self._trial(trial, cluster, clients, admin)
+                outcome = await self._trial(trial, system, clients)
                 if outcome.verdict == FAILED:
                     if trial.kind == "warmup":
                         raise ClusterLost(f"{trial.id}: {outcome.reason}")
@@ -259,9 +258,8 @@ class Run:
     async def _clients(
         self, stack: AsyncExitStack, trials: Sequence[Trial], logs: Path, topology: Topology
     ) -> list[Client]:
-        """As many producers and consumers as the hungriest of the trials needs, and who reads the logs afterwards."""
-        clients = [await Client.start_reader(logs)]
-        stack.push_async_callback(clients[0].process.stop)
+        """As many producers and consumers as the hungriest of the trials needs."""
+        clients = []
         drivers = sorted({trial.cell.workload.driver for trial in trials})
         for role, count in zip(("producer", "consumer"), _clients_needed(trials), strict=True):
             for number in range(count):
@@ -270,17 +268,17 @@ class Run:
                 clients.append(client)
         return clients
 
-    async def _trial(self, trial: Trial, cluster: Cluster, clients: Sequence[Client], admin: Admin) -> Outcome:
+    async def _trial(self, trial: Trial, system: System, clients: Sequence[Client]) -> Outcome:
         """Run one trial and write it down."""
         work = self._work / "trial"
         rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         size = self._size(trial)
-        run = TrialRun(trial, size, cluster, clients, admin, work, self._plan.timeout_s)
+        run = TrialRun(trial, size, system, clients, work, self._plan.timeout_s)
         self._progress.trial_begins(trial)
         before = monotonic()
         try:
-            result = await self._watched(run, cluster)
+            result = await self._watched(run, system)
             verdict = INVALID if result.findings else VALID
             outcome = Outcome(verdict, "; ".join(result.findings), result.counts, result.requests, result.latency)
         except (ProcessFailed, ClientFailed, DriverError, TopologyFailed, TrialTimeout) as failed:
@@ -312,10 +310,10 @@ class Run:
         finished = Finished(outcome.verdict, outcome.reason, *measured.rates(), elapsed_s)
         self._progress.trial_ends(trial, finished)
 
-    async def _watched(self, run: TrialRun, cluster: Cluster) -> Result:
-        """Run the trial while the cluster lives and the time lasts."""
+    async def _watched(self, run: TrialRun, system: System) -> Result:
+        """Run the trial while the system lives and the time lasts."""
         work = asyncio.create_task(run.run())
-        watch = asyncio.create_task(cluster.failed())
+        watch = asyncio.create_task(system.nodes.failed())
         try:
             await asyncio.wait({work, watch}, timeout=self._plan.timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if work.done() and work.exception() is not None:

@@ -8,9 +8,11 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from workloads.errors import BrokerlabError, UserError
+from workloads.errors import UserError
 from workloads.processes.java import collector_log, find_java
 from workloads.processes.process import PortTaken, Process
+from workloads.systems.api import SystemUnready
+from workloads.systems.architectures import Program
 from workloads.topology.api import Loopback
 
 if TYPE_CHECKING:
@@ -50,10 +52,6 @@ appender.out.layout.pattern = %d{ISO8601} %p %c{1} - %m%n
 """
 
 
-class ZooKeeperUnready(BrokerlabError):
-    """The server did not answer in time."""
-
-
 def jars() -> Path:
     """The folder with ZooKeeper's jars. Raises `UserError` where PySpark is not installed."""
     spec = find_spec("pyspark")
@@ -66,6 +64,9 @@ def jars() -> Path:
 def jar_version() -> str:
     """ZooKeeper's version, read off its jar."""
     return next(iter(sorted(jars().glob("zookeeper-3*.jar")))).stem.removeprefix("zookeeper-")
+
+
+PROGRAM: Final = Program("ZooKeeper", jar_version, jars, "make setup")
 
 
 class ZooKeeperServer:
@@ -89,7 +90,7 @@ class ZooKeeperServer:
         return f"{self._host}:{self.port}"
 
     async def start(self) -> None:
-        """Raises `PortTaken` or `ProcessFailed` where it ends instead, `ZooKeeperUnready` where it does not answer."""
+        """Raises `PortTaken` or `ProcessFailed` where it ends instead, `SystemUnready` where it does not answer."""
         config = self._folder / "zoo.cfg"
         settings = _CONFIG.format(
             tick_ms=TICK_MS,
@@ -105,9 +106,7 @@ class ZooKeeperServer:
                 await self._answering(self.process)
         except TimeoutError:
             await self.stop()
-            raise ZooKeeperUnready(
-                f"ZooKeeper did not answer on {self.address} within {READY_WITHIN_S:.0f} s"
-            ) from None
+            raise SystemUnready(f"ZooKeeper did not answer on {self.address} within {READY_WITHIN_S:.0f} s") from None
 
     def _command(self, config: Path) -> Sequence[str]:
         collector = f"-Xlog:gc:file={collector_log(self._log)}:uptime:filecount=0"

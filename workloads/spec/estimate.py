@@ -7,12 +7,12 @@ knows better after a few trials.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from workloads.errors import PlanError
 from workloads.spec.plan import Cell, Plan, Trial
 from workloads.spec.settings import Architecture
+from workloads.systems.architectures import Waits, row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,6 @@ _DRIVERS = {
     # 2,400 requests/s one at a time, 8,700 at 16 at once.
     "grpc": _Costs(request_s=1 / 5_000, message_s=1.0e-6, byte_s=1 / 300e6),
 }
-# kazoo, one operation at a time, which is the slowest that it is: a wait too long is the better surprise.
-_ZOOKEEPER_READ_S = 1 / 2_800
-_ZOOKEEPER_WRITE_S = 1 / 2_300
-
-_CLUSTER_START_S = {"static": 1.0, "dsbs": 1.5, "zookeeper": 3.0}  # ZooKeeper's JVM starts in about a second
 _TRIAL_OVERHEAD_S = 0.5  # topic, clients, audit, raw records
 _ANALYSIS_S = 25.0  # Spark's start, mostly
 
@@ -73,7 +68,6 @@ def estimate(plan: Plan) -> Estimate:
     # The calibration that closes a block opens the next one: it takes no time again, but is written down again.
     legs = [leg for number, block in enumerate(plan.blocks) for leg in block.legs[min(number, 1) :]]
     expected = [estimate_trial(trial) for leg in legs for trial in leg.trials]
-    starts = Counter(leg.architecture.coordinator for leg in legs)
     results = sum(estimate_trial(trial).bytes_results for trial in plan.trials)
     return Estimate(
         cells=len(plan.cells),
@@ -82,7 +76,7 @@ def estimate(plan: Plan) -> Estimate:
         bytes_on_disk_peak=max(each.bytes_on_disk for each in expected) + results,
         bytes_results=results,
         seconds=sum(each.seconds for each in expected)
-        + sum(_CLUSTER_START_S[coordinator] * count for coordinator, count in starts.items())
+        + sum(row_of(leg.architecture).start_s for leg in legs)
         + _ANALYSIS_S,
         longest_trial_s=max(each.seconds for each in expected),
     )
@@ -124,7 +118,7 @@ def check_disk(expected: Estimate, free_bytes: int) -> None:
 def _production_s(cell: Cell, architecture: Architecture) -> float:
     """Of one message."""
     costs = _DRIVERS[cell.workload.driver]
-    request_s = costs.request_s + _lookup_s(architecture)
+    request_s = costs.request_s + _waits(architecture).request_s
     fastest_s = request_s / cell.batch_size + costs.message_s + costs.byte_s * cell.message_size
     return fastest_s if cell.workload.rate is None else max(fastest_s, 1 / cell.workload.rate)
 
@@ -132,14 +126,14 @@ def _production_s(cell: Cell, architecture: Architecture) -> float:
 def _consumption_s(cell: Cell, architecture: Architecture) -> float:
     """Of one message."""
     costs = _DRIVERS[cell.workload.driver]
-    request_s = costs.request_s + _lookup_s(architecture)
-    if architecture.offsets == "every_commit" and cell.workload.commit == "every_batch":
-        request_s += _ZOOKEEPER_WRITE_S
+    request_s = costs.request_s + _waits(architecture).request_s
+    if cell.workload.commit == "every_batch":
+        request_s += _waits(architecture).commit_s
     return request_s / cell.batch_size + costs.message_s + costs.byte_s * cell.message_size
 
 
-def _lookup_s(architecture: Architecture) -> float:
-    return _ZOOKEEPER_READ_S if architecture.metadata == "lookup" else 0.0
+def _waits(architecture: Architecture) -> Waits:
+    return row_of(architecture).waits(dict(architecture.options))
 
 
 def _rows_bytes(cell: Cell, requests: int, seconds: float) -> int:

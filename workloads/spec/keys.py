@@ -26,6 +26,7 @@ INTERVAL_MS_MAX = 3_600_000
 RATE_MAX = 1_000_000_000
 RTT_MS_MAX = 10_000
 HOST_CHARACTERS_MAX = 253
+PORT_MAX = 65_535
 MESSAGES_MAX = 10_000_000_000
 SECONDS_MAX = 86_400
 TRIES_MAX = 1_000
@@ -159,6 +160,19 @@ def _host() -> Kind[str]:
     return Kind(allowed, parse)
 
 
+def addresses() -> Kind[str]:
+    allowed = "HOST:PORT, or several with commas between"
+
+    def parse(text: str) -> str:
+        for address in text.split(","):
+            host, _, port = address.rpartition(":")
+            if not _HOST.fullmatch(host) or not _WHOLE.fullmatch(port) or not 1 <= int(port) <= PORT_MAX:
+                raise ValueError(f"it must be {allowed}")
+        return text
+
+    return Kind(allowed, parse)
+
+
 def _path() -> Kind[str]:
     return Kind("the path of a file", str)
 
@@ -204,12 +218,6 @@ WORKLOAD = {
 AXES = EXPERIMENT | CLUSTER | WORKLOAD
 # Leave to do what would otherwise be taken for a mistake; no axis, for it changes nothing that is measured.
 PERMISSIONS = {"idle_consumers": Key(choice({"true": True, "false": False}), "false")}
-ARCHITECTURE = {
-    "coordinator": Key(word("static", "zookeeper", "dsbs")),
-    "metadata": Key(word("lookup", "watch"), "lookup"),
-    "offsets": Key(word("every_commit", "interval"), "every_commit"),
-    "offsets_interval_ms": Key(INTERVAL_MS),
-}
 TRIALS = {
     "order": Key(word("interleaved"), "interleaved"),
     "seed": Key(whole(0, SEED_MAX), "2017"),

@@ -119,7 +119,7 @@ class Plan:
             "until": self.until and asdict(self.until),
             "pin": asdict(self.pin),
             "hosts": self.hosts and asdict(self.hosts),
-            "architectures": [asdict(each) for each in self.architectures],
+            "architectures": [each.as_json() for each in self.architectures],
             "cells": [_described(cell) for cell in self.cells],
         }
 
@@ -231,7 +231,7 @@ def _hash(spec: Spec, length: Length, architectures: Sequence[Architecture], cel
         "warmup": spec.trials.warmup,
         "length": asdict(length),
         "calibration": spec.calibration.as_axes(),
-        "architectures": sorted((asdict(each) for each in architectures), key=lambda each: str(each["name"])),
+        "architectures": sorted((each.as_json() for each in architectures), key=lambda each: str(each["name"])),
         "cells": sorted(
             ({**_described(cell), "experiments": sorted(cell.experiments)} for cell in cells),
             key=lambda each: str(each["id"]),

@@ -14,10 +14,12 @@ from workloads.spec.settings import Architecture, ClusterSettings, Hosts, Length
 from workloads.spec.sizes import format_size
 from workloads.spec.spec import Experiment, Profile, Spec, TrialSettings
 from workloads.spec.yaml_source import Entry, Node, Place
+from workloads.systems.architectures import COORDINATOR, ROWS, SYSTEM, Row, row_kind, row_named, row_of
 
 VERSION = "1"
 CELLS_MAX = 10_000  # of all experiments of a file; at a second a trial, that many take hours a try
 SECTIONS = ("version", "cluster", "architectures", "workload", "experiments", "profiles", "trials", "pin", "hosts")
+ROW_KEYS = (COORDINATOR, SYSTEM)
 REQUIRED = ("version", "architectures", "experiments", "profiles")
 TRIES_OF_INTERVAL = 2
 # The results folder holds a link of this name to the newest run.
@@ -94,23 +96,41 @@ def _pin(entries: Mapping[str, Entry]) -> Pin:
 
 
 def _architecture(name: str, entry: Entry) -> Architecture:
+    """One of the table's rows, or one outside the product, with the options that the row has."""
     label = f"architecture {name!r}"
-    found = fields.section(entry.value, label, keys.ARCHITECTURE, required=("coordinator",))
-    given = {key: fields.optional(keys.ARCHITECTURE, key, found) for key in keys.ARCHITECTURE}
-    if given["coordinator"] != "zookeeper":
-        for key in ("metadata", "offsets", "offsets_interval_ms"):
-            if key in found:
-                raise found[key].key_place.error(
-                    f"{label} cannot have {key!r}: only the coordinator zookeeper has that choice"
-                )
-        return Architecture(name, given["coordinator"])
-    if given["offsets"] == "interval" and "offsets_interval_ms" not in found:
-        raise found["offsets"].value.place.error(f"{label} with offsets: interval lacks the key 'offsets_interval_ms'")
-    if given["offsets"] != "interval" and "offsets_interval_ms" in found:
-        raise found["offsets_interval_ms"].key_place.error(
-            f"{label} cannot have 'offsets_interval_ms' without offsets: interval"
+    naming = [key for key in ROW_KEYS if key in fields.mapping(entry.value, label).entries]
+    row = None
+    if naming:
+        reference = fields.value(
+            row_kind(naming[0]), naming[0], fields.mapping(entry.value, label).entries[naming[0]].value
         )
-    return Architecture(name, **given)
+        row = row_named(reference)
+    others = [option for each in ROWS.values() for option in each.options]
+    found = fields.section(entry.value, label, dict.fromkeys([*ROW_KEYS, *(row.options if row else ()), *others]))
+    if row is None:
+        raise entry.value.place.error(f"{label} lacks the key {COORDINATOR!r}, or {SYSTEM!r}")
+    if len(naming) > 1:
+        raise found[naming[1]].key_place.error(f"{label} has both {naming[0]!r} and {naming[1]!r}; one says what it is")
+    return Architecture(name, reference, tuple(_options(label, row, entry.value.place, found)))
+
+
+def _options(label: str, row: Row, place: Place, found: dict[str, Entry]) -> Iterator[tuple[str, str | int]]:
+    """The value of each option that applies; refuses those that do not."""
+    for key in found.keys() - row.options.keys() - set(ROW_KEYS):
+        owners = ", ".join(f"the {each.named_by} {each.name}" for each in ROWS.values() if key in each.options)
+        raise found[key].key_place.error(f"{label} cannot have {key!r}: only {owners} has that choice")
+    value: dict[str, str | int] = {}
+    for key, option in row.options.items():
+        other, wanted = option.only_with or ("", "")
+        if value.get(other, "") != wanted:
+            if key in found:
+                raise found[key].key_place.error(f"{label} cannot have {key!r} without {other}: {wanted}")
+            continue
+        if key not in found and option.key.default is None:
+            needed_by = found[other].value.place if other in found else place
+            raise needed_by.error(f"{label}{f' with {other}: {wanted}' if other else ''} lacks the key {key!r}")
+        value[key] = fields.optional({key: option.key}, key, found)
+    yield from value.items()
 
 
 def _hosts(entries: Mapping[str, Entry]) -> Hosts | None:
@@ -228,10 +248,12 @@ def _profile(
     chosen = fields.choices("experiments", found["experiments"].value, experiments)
     length = _length(label, entry.key_place, found)
     _refuse_starved(label, found, length, [experiments[each] for each in chosen])
+    on = _chosen_architectures(found, architectures)
+    _refuse_unserved(label, found, [architectures[each] for each in on], [experiments[each] for each in chosen])
     profile = Profile(
         name=name,
         experiments=chosen,
-        architectures=_chosen_architectures(found, architectures),
+        architectures=on,
         length=length,
         tries=fields.optional(keys.PROFILE, "tries", found),
         until=_until(label, found),
@@ -286,6 +308,24 @@ def _refuse_starved(label: str, found: Mapping[str, Entry], length: Length, expe
                     f"{label}: {key} {length.messages_least:,} is less than one request of batch_size "
                     f"{point.batch_size:,} from each of {point.workload.producers} producers in {experiment.name!r}"
                 )
+
+
+def _refuse_unserved(
+    label: str, found: Mapping[str, Entry], architectures: list[Architecture], experiments: list[Experiment]
+) -> None:
+    """What a row cannot have at all."""
+    for architecture, experiment in itertools.product(architectures, experiments):
+        row = row_of(architecture)
+        for point in experiment.points:
+            for key, value, allowed in (
+                ("driver", point.workload.driver, row.drivers),
+                ("topology", point.cluster.topology, row.topologies),
+            ):
+                if value not in allowed:
+                    place = found.get("architectures", found["experiments"]).value.place
+                    raise place.error(
+                        f"{label}: {architecture.name!r} cannot have {key}: {value}, which {experiment.name!r} asks for"
+                    )
 
 
 def _refuse_hopeless(label: str, found: Mapping[str, Entry], profile: Profile) -> None:

@@ -5,17 +5,15 @@ The text of an axis (`as_axes`) names cells, fills the report's proof of equalit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Mode = Literal["split", "streaming"]
 Driver = Literal["kafka", "grpc"]
 Fetch = Literal["batch", "stream"]
 Fsync = Literal["never", "always", "interval"]
 Commit = Literal["every_batch", "end", "interval"]
-CoordinatorName = Literal["static", "zookeeper", "dsbs"]
-Metadata = Literal["lookup", "watch"]
-Offsets = Literal["every_commit", "interval"]
 TopologyName = Literal["loopback", "namespaces", "hosts"]
 
 ACKS_ALL = -1  # as the wire has it
@@ -86,10 +84,16 @@ class Architecture:
     """A way to coordinate, by the name that it has in the file and in every table."""
 
     name: str
-    coordinator: CoordinatorName
-    metadata: Metadata | None = None  # zookeeper alone
-    offsets: Offsets | None = None  # zookeeper alone
-    offsets_interval_ms: int | None = None  # set if, and only if, offsets is "interval"
+    row: str  # of the table of architectures (`workloads.systems.architectures`)
+    options: tuple[tuple[str, str | int], ...] = ()  # the row's, each that applies, defaults filled in
+
+    def as_json(self) -> dict[str, str | int]:
+        return {"name": self.name, "row": self.row, **dict(self.options)}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Architecture:
+        options = {key: value for key, value in found.items() if key not in {"name", "row"}}
+        return cls(found["name"], found["row"], tuple(options.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The system under test: what the instrument asks of whatever it drives, measures and audits.
 
-A system is met as processes, addresses and topics. Which systems there are: `registry.py`; which ways to coordinate each
-of them has, and what experiments.yaml may say of one: `architectures.py`.
+A system is met as processes, addresses and topics. Which systems there are: `registry.py`; which ways to coordinate
+each of them has, and what experiments.yaml may say of one: `architectures.py`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class System(Protocol):
 
     @property
     def nodes(self) -> Nodes:
-        """The processes, by names that a topology knows as places: `broker-1`, `broker-2`, ..., and a service by its own
-        name (`zookeeper`). Roles: `broker`, `coordinator`, `network`. Empty for a system that somebody else runs.
+        """The processes, by names that a topology knows as places: `broker-1`, `broker-2`, ..., and a service by its
+        own name (`zookeeper`). Roles: `broker`, `coordinator`, `network`. Empty for a system that somebody else runs.
 
         One of them is killed, paused, resumed and terminated through this.
         """
@@ -76,8 +76,8 @@ class System(Protocol):
     # --- clients --------------------------------------------------------------------------------------------
 
     def bootstrap(self, driver: str) -> Sequence[str]:
-        """The addresses that a driver's clients are given. A driver that the system does not serve is refused when the
-        file is read (`architectures.py`)."""
+        """The addresses that a driver's clients are given; empty for a driver that the system does not serve, which a
+        file cannot ask for (`Row.drivers`)."""
 
     # --- topics ---------------------------------------------------------------------------------------------
 

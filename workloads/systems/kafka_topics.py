@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class KafkaTopics:
-    """What a system (`workloads.systems.api`) is asked about topics. No broker of Kafka's bounds a fetch by messages."""
+    """What a system (`workloads.systems.api`) is asked about topics. Kafka bounds no fetch by messages."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

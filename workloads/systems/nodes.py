@@ -37,18 +37,18 @@ class Nodes:
 
     @property
     def processes(self) -> Mapping[str, tuple[str, Process]]:
-        """Name -> role and process."""
-        return self._processes
+        """Name -> role and process: brokers first, by number."""
+        return dict(sorted(self._processes.items(), key=lambda item: (item[1][0], len(item[0]), item[0])))
 
     @property
     def processes_here(self) -> Mapping[str, tuple[str, Process]]:
         """Those whose costs can be read."""
-        return {name: found for name, found in self._processes.items() if name not in self._elsewhere}
+        return {name: found for name, found in self.processes.items() if name not in self._elsewhere}
 
     @property
     def names(self) -> list[str]:
         """Those that can be killed and started again: all but what carries packets."""
-        return [name for name, (role, _) in self._processes.items() if role != "network"]
+        return [name for name, (role, _) in self.processes.items() if role != "network"]
 
     def __getitem__(self, name: str) -> Process:
         return self._processes[name][1]
@@ -84,12 +84,15 @@ class Nodes:
         self[name].resume()
         await self._until(name, Liveness.RUNNING)
 
-    async def stop(self, *names: str) -> None:
-        """Terminate these at once, those that are paused too, and forget them."""
-        leaving = [self._processes.pop(name)[1] for name in names if name in self._processes]
-        for process in leaving:
-            process.resume()  # it hears of nothing before
-        await asyncio.gather(*(process.stop() for process in leaving))
+    async def stop(self) -> None:
+        """Terminate all but what carries packets, and forget them: brokers first, while they can still take leave of
+        their service. What is paused is resumed, for it hears of nothing before."""
+        for _, process in self._processes.values():
+            process.resume()
+        for serving in ("broker", "coordinator"):
+            leaving = [process for role, process in self._processes.values() if role == serving]
+            await asyncio.gather(*(process.stop() for process in leaving))
+        self._processes.clear()
 
     async def _until(self, name: str, wanted: Liveness) -> None:
         process, deadline = self[name], monotonic() + EFFECT_WITHIN_S

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
+
+from workloads.reference import load
+from workloads.systems.architectures import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +18,8 @@ SYSTEMS: Final = {
 }
 
 
-def create(system: str, setup: SystemSetup) -> System:
-    """The system, not yet started: one of `SYSTEMS`, or a class outside the product as `module:Class`."""
-    module_name, _, class_name = SYSTEMS.get(system, system).partition(":")
-    factory = cast("Callable[[SystemSetup], System]", getattr(import_module(module_name), class_name))
+def create(setup: SystemSetup) -> System:
+    """The system that the architecture's row names, not yet started: one of `SYSTEMS`, or a `MODULE:CLASS`."""
+    name = row_of(setup.architecture).system
+    factory = cast("Callable[[SystemSetup], System]", load(SYSTEMS.get(name, name)))
     return factory(setup)

@@ -14,6 +14,7 @@ from workloads.clients.drivers.api import STORAGE_FAILED, ConsumeJob, DriverErro
 from workloads.measure.end_to_end import end_to_end
 from workloads.measure.metering import Costs, Meter
 from workloads.results import SCHEMA_VERSION
+from workloads.systems.read_back import read_back
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from workloads.clients.drivers.api import Admin
+    from workloads.clients.process import Client
     from workloads.run.runner import Outcome
     from workloads.spec.plan import Plan, Trial
-    from workloads.systems.brokerlab import Client, Cluster
+    from workloads.systems.api import System
 
 T = TypeVar("T")
 
@@ -85,9 +86,8 @@ class TrialRun:
         self,
         trial: Trial,
         size: Size | None,  # None for as many as the trial's time takes
-        cluster: Cluster,
+        system: System,
         clients: Sequence[Client],
-        admin: Admin,
         work: Path,
         timeout_s: float,
     ) -> None:
@@ -96,13 +96,11 @@ class TrialRun:
         self.stage = "making the topic"
         self._size = size
         self._targets: Mapping[int, int] = {}
-        self._cluster = cluster
-        self._admin = admin
+        self._system = system
         self._work = work
         self._answer_within_s = max(ANSWER_WITHIN_MIN_S, ANSWER_SHARE * timeout_s)
         self._topic = f"trial-{trial.position}"
         workload = trial.cell.workload
-        self._reader = next(client for client in clients if client.role == "reader")
         self._producers = [c for c in clients if c.role == "producer"][: workload.producers]
         self._consumers = [c for c in clients if c.role == "consumer"][: workload.consumers]
 
@@ -111,14 +109,16 @@ class TrialRun:
         cell = self.trial.cell
         before = monotonic()
         fetch_max = cell.batch_size if cell.workload.fetch == "batch" else 0
-        await self._admin.create_topic(self._topic, cell.cluster.partitions, cell.cluster.replication_factor, fetch_max)
+        await self._system.create_topic(
+            self._topic, cell.cluster.partitions, cell.cluster.replication_factor, fetch_max
+        )
         self.measured.create_topic_s = monotonic() - before
         if cell.mode == "split":
             await self._split()
         else:
             await self._streaming()
         result = await self._audited() if self._size else self._unaudited()
-        await self._admin.delete_topic(self._topic)
+        await self._system.delete_topic(self._topic)
         return result
 
     async def _split(self) -> None:
@@ -149,7 +149,7 @@ class TrialRun:
 
     async def _aim(self) -> None:
         """Find how far each partition is to be consumed, now that all is stored."""
-        ends = await self._admin.end_offsets(self._topic)
+        ends = await self._system.end_offsets(self._topic)
         total = sum(ends.values())
         wanted = total if self._size is None else min(total, self._size.to_consume)
         self._targets = {partition: -(-end * wanted // max(1, total)) for partition, end in ends.items()}
@@ -202,7 +202,7 @@ class TrialRun:
         cell, workload = self.trial.cell, self.trial.cell.workload
         return ProduceJob(
             driver=workload.driver,
-            bootstrap=self._bootstrap(),
+            bootstrap=tuple(self._system.bootstrap(workload.driver)),
             topic=self._topic,
             partitions=cell.cluster.partitions,
             producer=number,
@@ -220,7 +220,7 @@ class TrialRun:
         cell, workload = self.trial.cell, self.trial.cell.workload
         return ConsumeJob(
             driver=workload.driver,
-            bootstrap=self._bootstrap(),
+            bootstrap=tuple(self._system.bootstrap(workload.driver)),
             topic=self._topic,
             partitions=tuple(range(number, cell.cluster.partitions, workload.consumers)),
             consumer=number,
@@ -238,10 +238,6 @@ class TrialRun:
     def _duration_s(self) -> float | None:
         return self.trial.length.duration_s if self._size is None else None
 
-    def _bootstrap(self) -> tuple[str, ...]:
-        grpc = self.trial.cell.workload.driver == "grpc"
-        return tuple(self._cluster.rpc_addresses if grpc else self._cluster.kafka_addresses)
-
     def _out(self, role: str, number: int) -> Path:
         return self._work / f"{role}-{number}"
 
@@ -250,7 +246,7 @@ class TrialRun:
     async def _window(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` between two readings of every counter; what the clients write down of it comes behind them."""
         clients = {client.name: (client.role, client.process) for client in (*self._producers, *self._consumers)}
-        meter = Meter({**self._cluster.processes_here, **clients}, self._admin)
+        meter = Meter({**self._system.nodes.processes_here, **clients}, self._system)
         await meter.begin()
         start = monotonic()
         await work()
@@ -300,17 +296,13 @@ class TrialRun:
         self.measured.audit_s = monotonic() - before
         return Result(result.counts, (*failures, *result.findings), requests, latency)
 
-    async def _stored(self) -> dict[int, Ids]:
-        """Read each partition's log from its leader's disk, with the brokers' own reader in its process apart."""
-        leaders, lives = await self._admin.leaders(self._topic), await self._admin.lives(self._topic)
-        out = self._work / "stored"
-        folders = {
-            number: str(await self._cluster.readable_partition(leader, self._topic, lives[leader], number))
-            for number, leader in leaders.items()
-        }
-        await self._reader.tell(out=str(out.with_suffix(".npz")), partitions=folders)
-        await self._reader.hear("read")
-        return read_ids(out)
+    async def _stored(self) -> Mapping[int, Ids]:
+        """What the leaders' disks hold; where nobody can read those, what a fetch of everything brings."""
+        found = await self._system.stored(self._topic, self._work / "stored")
+        if found is not None:
+            return found
+        ends = await self._system.end_offsets(self._topic)
+        return await asyncio.to_thread(read_back, self._system.bootstrap("kafka"), self._topic, ends)
 
 
 def trial_row(plan: Plan, trial: Trial, size: Size | None, measured: Measured, outcome: Outcome) -> dict[str, Any]:

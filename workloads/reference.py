@@ -1,0 +1,15 @@
+"""What is named by where it stands, so that it is loaded when it is chosen and may be outside the product."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def load(reference: str) -> Any:
+    """What stands at `MODULE:NAME`. Raises `ValueError` with a clause that says why there is nothing."""
+    module, _, name = reference.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"{reference} cannot be loaded: {error}") from error
