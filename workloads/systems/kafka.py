@@ -93,6 +93,7 @@ class Kafka:
 
     def _configure(self) -> None:
         address = None if self._zookeeper is None else self._zookeeper.address
+        self._setup.logs.mkdir(parents=True, exist_ok=True)
         for broker in self._brokers:
             broker.config.write_text(written(properties(broker, self._brokers, self._setup.settings, address)))
 
@@ -128,7 +129,7 @@ class Kafka:
                 self.nodes.put(ZOOKEEPER, "coordinator", self._zookeeper.process)
 
     async def _serving(self, brokers: Sequence[KafkaNode]) -> None:
-        """Wait until each of these knows as many brokers as run. Raises `PortTaken` or `ProcessFailed` where one ends."""
+        """Wait until each of these knows as many brokers as run. Raises `PortTaken`, `ProcessFailed` where one ends."""
         running = sum(self.nodes[broker.name].running for broker in self._brokers)
         for broker in brokers:
             while not await asyncio.to_thread(_knows, broker, running):

@@ -27,14 +27,17 @@ from workloads.errors import BrokerlabError, UserError
 from workloads.processes.java import find_java
 from workloads.processes.process import tethered
 from workloads.services.zookeeper import jars as jars_of_pyspark
+from workloads.systems.architectures import Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # By the row of the table of architectures; 3.9 is the last line of Kafka that can do without KRaft.
 VERSIONS: Final = {"kafka-kraft": "4.3.1", "kafka-zookeeper": "3.9.2"}
-_LOCKS: Final = Path(__file__).parent
-_MIRRORED: Final = frozenset({"*", "external:*", "central"})  # what `mirrorOf` says of a mirror of the central repository
+LOCKS: Final = Path(__file__).parent
+_MIRRORED: Final = frozenset(
+    {"*", "external:*", "central"}
+)  # what `mirrorOf` says of a mirror of the central repository
 _SETTINGS: Final = """\
 <ivysettings><settings defaultResolver="maven"/><resolvers>
 <ibiblio name="maven" m2compatible="true" usepoms="false" useMavenMetadata="false" checksums=""{root}/>
@@ -66,8 +69,8 @@ class Jar(NamedTuple):
 
 def locked(version: str) -> tuple[Jar, ...]:
     """Every jar of a version of Kafka."""
-    lines = (_LOCKS / f"kafka-{version}.lock").read_text().splitlines()
-    return tuple(Jar(*coordinates.split(":"), sha256) for coordinates, sha256 in (line.split() for line in lines))
+    text = (LOCKS / f"kafka-{version}.lock").read_text()
+    return tuple(Jar(*line.replace(":", " ").split()) for line in text.splitlines())
 
 
 def folder_of(version: str) -> Path:
@@ -87,8 +90,24 @@ def jars(version: str) -> Path:
     return folder
 
 
+def _program(row: str) -> Program:
+    version = VERSIONS[row]
+
+    def found() -> str:
+        if not folder_of(version).exists():
+            raise UserError(f"Kafka {version} is not there; a run of {row} fetches it, or `make kafka`")
+        return version
+
+    return Program(row, found, lambda: folder_of(version), "make kafka", optional=True, bring=lambda: jars(version))
+
+
+KRAFT: Final = _program("kafka-kraft")
+ZOOKEEPER: Final = _program("kafka-zookeeper")
+
+
 def _fetch(version: str, folder: Path) -> None:
     """Into a folder of another name at first, so that no half of it is ever found."""
+    print(f"fetching Kafka {version} into {folder}", file=sys.stderr, flush=True)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
@@ -115,7 +134,7 @@ def _fault(version: str, folder: Path) -> str:
 
 
 def _run_ivy(version: str, work: Path, into: Path) -> None:
-    root = _mirror(Path.home() / ".m2" / "settings.xml")
+    root = mirror()
     (work / "settings.xml").write_text(_SETTINGS.format(root=f" root={quoteattr(root)}" if root else ""))
     dependencies = "\n".join(
         f'<dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}" transitive="false"/>'
@@ -144,17 +163,18 @@ def _ivy() -> Path:
     return found[-1]
 
 
-def _mirror(settings: Path) -> str:
-    """The address of the user's mirror of the central repository; empty where there is none."""
+def mirror() -> str:
+    """The address of the user's mirror of the central repository; empty where there is none. Raises `UserError`."""
+    settings = Path.home() / ".m2" / "settings.xml"
     try:
-        root = ElementTree.parse(settings).getroot()
+        root = ElementTree.parse(settings).getroot()  # noqa: S314 - a file of the user's own
     except FileNotFoundError:
         return ""
     except (OSError, ElementTree.ParseError) as error:
         raise UserError(f"{settings} cannot be read: {error}") from error
-    for mirror in root.iter():
-        if mirror.tag.rpartition("}")[2] == "mirror":
-            said = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in mirror}
+    for element in root.iter():
+        if element.tag.rpartition("}")[2] == "mirror":
+            said = {child.tag.rpartition("}")[2]: (child.text or "").strip() for child in element}
             if _MIRRORED & set(said.get("mirrorOf", "").split(",")):
                 return said.get("url", "")
     return ""

@@ -1,12 +1,13 @@
-"""What each node of an Apache Kafka is started with: its properties and its command line. Pure; nothing is started here.
+"""What each node of an Apache Kafka is started with: its properties and its command line. Nothing is started here.
 
-What our brokers have as a setting, Kafka gets as its own setting of the same meaning. Everything else is as Kafka comes,
-but for what a cluster of three that lives for minutes needs: internal topics with a single replica, no wait for more
+What our brokers have as a setting, Kafka gets as its own setting of the same meaning. Everything else is as Kafka
+comes, except for what a cluster that lives for minutes needs: internal topics with a single replica, no wait for more
 members before a group's first rebalance, no topics made by asking for them.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ class KafkaNode:
 
     @property
     def config(self) -> Path:
-        return self.folder.with_suffix(".properties")
+        """Beside the log, so that what a node was told stays with the run."""
+        return self.log.with_suffix(".properties")
 
 
 def properties(
@@ -113,11 +115,7 @@ def _flush(settings: ClusterSettings) -> dict[str, str]:
 
 def written(values: Mapping[str, str]) -> str:
     """As a file of Java's properties."""
-    return "".join(f"{key}={_escaped(value)}\n" for key, value in values.items())
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").encode("ascii", "backslashreplace").decode()
+    return "".join(f"{key}={json.dumps(value)[1:-1]}\n" for key, value in values.items())  # escaped alike
 
 
 def java(command: str, jars: Path, heap_mb: int, log: Path | None = None) -> list[str]:
