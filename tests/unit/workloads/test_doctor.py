@@ -13,8 +13,9 @@ import pytest
 
 from workloads import doctor
 from workloads.doctor import Finding, examine
+from workloads.systems.kafka_jars import VERSIONS
 
-NAMES = ["Python", "system", "Java", "ZooKeeper", *doctor.LIBRARIES, *doctor.CLIENTS, "cores", "memory", "free disk",
+NAMES = ["Python", "system", "Java", "ZooKeeper", *VERSIONS, *doctor.LIBRARIES, *doctor.CLIENTS, "cores", "memory", "free disk",
          "open files"]  # fmt: skip
 
 
