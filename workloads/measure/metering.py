@@ -13,12 +13,14 @@ from workloads.measure.resources import Usage, reset_peak, usage_of
 from workloads.processes.java import collector_pause_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from workloads.clients.drivers.api import BrokerStatistics
     from workloads.measure.sockets import Connections
     from workloads.processes.process import Process
     from workloads.systems.api import System
+
+    _Pairs = Sequence[tuple[str, BrokerStatistics, BrokerStatistics]]  # a node's counters, earlier and later
 
 T = TypeVar("T")
 _Counters = dict[str, Any]  # a row, as the schema of the raw records has it
@@ -26,11 +28,11 @@ _Counters = dict[str, Any]  # a row, as the schema of the raw records has it
 
 @dataclass(slots=True)
 class Costs:
-    """Rows of a trial, as the schema of the raw records has them."""
+    """Rows of a trial, as the schema of the raw records has them; None where the system counts nothing of the kind."""
 
     resources: list[_Counters] = field(default_factory=list)
-    coordination: list[_Counters] = field(default_factory=list)
-    broker_requests: list[_Counters] = field(default_factory=list)
+    coordination: list[_Counters] | None = None
+    broker_requests: list[_Counters] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,10 @@ class Meter:
             row = {"role": role, "node": name, "window": window, "wall_s": wall_s}
             spent = _spent(self._before[name], after[name])
             costs.resources.append({**row, **spent, "coordination_cpu_s": coordination_cpu_s.get(name)})
-        for now in later:
-            _note_counted(costs, f"broker-{now.broker}", window, earlier[now.broker], now)
+        if later:
+            pairs = [(f"broker-{now.broker}", earlier[now.broker], now) for now in later]
+            costs.coordination = [*(costs.coordination or ()), *_coordination(window, pairs)]
+            costs.broker_requests = [*(costs.broker_requests or ()), *_broker_requests(window, pairs)]
 
     async def _readings(self) -> dict[str, _Reading]:
         usage = {name: await _of(process, usage_of) for name, (_, process) in self._processes.items()}
@@ -98,14 +102,18 @@ def _spent(before: _Reading, after: _Reading) -> _Counters:
     }
 
 
-def _note_counted(costs: Costs, node: str, window: str, earlier: BrokerStatistics, later: BrokerStatistics) -> None:
-    place = {"node": node, "window": window}
-    for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
-        row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
-        costs.coordination.append({**place, **row})
-    for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
-        row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
-        costs.broker_requests.append({**place, **row})
+def _coordination(window: str, pairs: _Pairs) -> Iterator[_Counters]:
+    for node, earlier, later in pairs:
+        for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
+            row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
+            yield {"node": node, "window": window, **row}
+
+
+def _broker_requests(window: str, pairs: _Pairs) -> Iterator[_Counters]:
+    for node, earlier, later in pairs:
+        for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
+            row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
+            yield {"node": node, "window": window, **row}
 
 
 def _grown(
