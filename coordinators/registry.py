@@ -21,9 +21,14 @@ BACK_ENDS: Final = {
 
 
 def create(name: str, setup: CoordinatorSetup) -> Coordinator:
-    """The named back end, not yet started. Raises `InvalidRequest` for a name that is not there."""
-    if name not in BACK_ENDS:
-        raise InvalidRequest(f"coordinator must be one of {', '.join(sorted(BACK_ENDS))}, not {name!r}")
-    module_name, class_name = BACK_ENDS[name].split(":")
-    factory = cast("Callable[[CoordinatorSetup], Coordinator]", getattr(import_module(module_name), class_name))
-    return factory(setup)
+    """The named back end, or the one outside the product that stands at `MODULE:CLASS`; not yet started. Raises
+    `InvalidRequest` for one that is not there."""
+    module_name, _, class_name = BACK_ENDS.get(name, name).partition(":")
+    if not class_name:
+        known = ", ".join(sorted(BACK_ENDS))
+        raise InvalidRequest(f"coordinator must be one of {known}, or MODULE:CLASS of another, not {name!r}")
+    try:
+        found = getattr(import_module(module_name), class_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidRequest(f"coordinator {name} cannot be loaded: {error}") from error
+    return cast("Callable[[CoordinatorSetup], Coordinator]", found)(setup)

@@ -30,7 +30,7 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "spec_hash": plan.spec_hash,
         "profile": plan.profile,
         "seed": plan.seed,
-        "architectures": [architecture.as_json() for architecture in plan.architectures],
+        "architectures": [{**each.as_json(), "system": row_of(each).system} for each in plan.architectures],
         "cells": [asdict(cell) for cell in plan.cells],
         "length": asdict(plan.length),
         "tries": plan.tries,  # as many as the run had when it last ended; before that, as were asked for at first

@@ -78,7 +78,7 @@ class Row:
     @property
     def named_by(self) -> str:
         """The key of the file under which its name stands."""
-        return COORDINATOR if self.coordinator else SYSTEM
+        return COORDINATOR if self.system == OURS else SYSTEM
 
 
 _OF_KAFKA: Final = {"heap_mb": Option(Key(whole(256, HEAP_MB_MAX), "1024"))}  # of each broker; Kafka's own default

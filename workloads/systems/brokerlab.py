@@ -47,7 +47,7 @@ class Brokerlab:
         self._setup = setup
         self._row = row_of(setup.architecture)
         self._folder = setup.folder.absolute()  # the same on other hosts
-        self._places: list[Place] = []
+        self.places: list[Place] = []
         self._service: ZooKeeperServer | None = None
         self._service_port = 0
         self._admin: Admin | None = None
@@ -74,7 +74,7 @@ class Brokerlab:
         self._service_port, *of_brokers = broker_folders.ports(
             self._folder, count, keep=self._setup.keep, fresh=fresh_ports
         )
-        self._places = broker_folders.places(self._setup, self._folder, of_brokers)
+        self.places = broker_folders.places(self._setup, self._folder, of_brokers)
         for carrier in self._setup.topology.carriers:
             self.nodes.put(carrier.name, "network", carrier)
         if not self._setup.keep:  # a cluster to play with is not audited
@@ -83,7 +83,7 @@ class Brokerlab:
             await self._start_service(self._row.service)
         try:
             async with asyncio.TaskGroup() as starting:  # where one fails, the others are not waited for
-                for place in self._places:
+                for place in self.places:
                     starting.create_task(self._start_broker(place))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
@@ -94,7 +94,7 @@ class Brokerlab:
             if name == self._row.service:
                 await self._start_service(name)
             else:
-                await self._start_broker(next(place for place in self._places if place.name == name))
+                await self._start_broker(next(place for place in self.places if place.name == name))
         except BrokerlabError:
             await self.nodes.terminate(name)
             raise
@@ -111,7 +111,7 @@ class Brokerlab:
 
     async def _start_broker(self, place: Place) -> None:
         topology, config = self._setup.topology, self._folder / f"{place.name}.json"
-        found = broker_folders.config(place, self._places, self._setup.settings, self._coordinator())
+        found = broker_folders.config(place, self.places, self._setup.settings, self._coordinator())
         await topology.put(place.name, {config: json.dumps(found, indent=2)})
         command = topology.inside(place.name, [*self.broker, str(config)])
         process = await Process.start(place.name, command, place.log, spoken_with=True)
@@ -149,25 +149,25 @@ class Brokerlab:
     # --- clients and topics ---------------------------------------------------------------------------------
 
     def bootstrap(self, driver: str) -> Sequence[str]:
-        return [f"{place.host}:{place.rpc_port if driver == 'grpc' else place.kafka_port}" for place in self._places]
+        return [f"{place.host}:{place.rpc_port if driver == 'grpc' else place.kafka_port}" for place in self.places]
 
     async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
-        await self._brokers.create_topic(topic, partitions, replication_factor, fetch_records_max)
+        await self.admin.create_topic(topic, partitions, replication_factor, fetch_records_max)
 
     async def delete_topic(self, topic: str) -> None:
-        await self._brokers.delete_topic(topic)
+        await self.admin.delete_topic(topic)
 
     async def end_offsets(self, topic: str) -> Mapping[int, int]:
-        return await self._brokers.end_offsets(topic)
+        return await self.admin.end_offsets(topic)
 
     async def leaders(self, topic: str) -> Mapping[int, int]:
-        return await self._brokers.leaders(topic)
+        return await self.admin.leaders(topic)
 
     async def statistics(self) -> Sequence[BrokerStatistics]:
-        return await self._brokers.statistics()
+        return await self.admin.statistics()
 
     @property
-    def _brokers(self) -> Admin:
+    def admin(self) -> Admin:
         """Their own service, whatever the driver."""
         assert self._admin is not None, "asked only while the system runs"
         return self._admin
@@ -176,8 +176,8 @@ class Brokerlab:
 
     async def stored(self, topic: str, into: Path) -> Mapping[int, Ids]:
         """Read with the brokers' own reader, in a process apart."""
-        leaders, lives = await self._brokers.leaders(topic), await self._brokers.lives(topic)
-        places = {place.id: place for place in self._places}
+        leaders, lives = await self.admin.leaders(topic), await self.admin.lives(topic)
+        places = {place.id: place for place in self.places}
         folders = {
             partition: str(await self._readable(places[leader], topic, lives[leader], partition))
             for partition, leader in leaders.items()

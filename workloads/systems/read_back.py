@@ -58,6 +58,8 @@ def _read(kafka: Consumer, topic: str, ends: Mapping[int, int]) -> dict[int, Ids
             partition, offset, error = message.partition(), message.offset(), message.error()
             if error is not None or partition is None or offset is None:
                 raise DriverError(f"reading back {topic!r}: {error.str() if error else 'a message has no place'}")
+            if offset >= ends[partition]:
+                continue  # it came after the ends were asked for
             found[partition] += (message.value() or b"")[:ID_BYTES].ljust(ID_BYTES, NO_ID)
             if offset + 1 >= ends[partition]:
                 left.discard(partition)

@@ -18,7 +18,8 @@ from workloads.processes.java import find_java
 from workloads.processes.ports import free_ports
 from workloads.processes.process import PortTaken, ProcessFailed
 from workloads.services import zookeeper
-from workloads.services.zookeeper import ZooKeeperServer, ZooKeeperUnready, answers, jar_version, jars
+from workloads.services.zookeeper import ZooKeeperServer, answers, jar_version, jars
+from workloads.systems.api import SystemUnready
 from workloads.topology.api import Loopback
 
 pytestmark = pytest.mark.java
@@ -170,7 +171,7 @@ def test_a_server_that_does_not_answer_is_given_up_and_stopped(tmp_path: Path, m
     monkeypatch.setattr(zookeeper, "READY_WITHIN_S", 0.05)
 
     async def act(server: ZooKeeperServer) -> None:
-        with pytest.raises(ZooKeeperUnready, match=f"did not answer on {server.address} within 0 s"):
+        with pytest.raises(SystemUnready, match=f"did not answer on {server.address} within 0 s"):
             await server.start()
         assert server.process is not None
         assert not server.process.running

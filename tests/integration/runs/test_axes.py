@@ -15,11 +15,11 @@ from brokers.rpc import brokerlab_pb2 as pb
 from tests.integration.runs.broken_broker import COUNTS_SYNCS, put_in
 from tests.integration.runs.short_runs import rows, run_here
 from tests.unit.workloads.run.plans import plan
-from workloads.clients.drivers.grpc import Admin
 from workloads.clients.drivers.kafka import FETCHED_AHEAD_BATCHES
 from workloads.results import LATENCY, REQUESTS
 from workloads.run.runner import Summary
 from workloads.spec.plan import Plan
+from workloads.systems.brokerlab import Brokerlab
 from workloads.trial.trial import Result, TrialRun
 
 MESSAGES = 1000
@@ -91,9 +91,9 @@ def finished(folder: Path, of: Plan) -> Seen:
 
 
 async def commits_so_far(run: TrialRun) -> int:
-    assert isinstance(run._admin, Admin)
-    connections = run._admin._cluster.connections
-    stubs = [connections.admin(address) for address in run._cluster.rpc_addresses]
+    assert isinstance(run._system, Brokerlab)
+    connections = run._system.admin._cluster.connections
+    stubs = [connections.admin(address) for address in run._system.bootstrap("grpc")]
     found = [await stub.Statistics(pb.StatisticsRequest()) for stub in stubs]
     return sum(answer.kafka_requests["OFFSET_COMMIT"] for answer in found)
 

@@ -42,7 +42,7 @@ from workloads.processes.ports import free_ports
 from workloads.results import ResultsFolder
 from workloads.run.runner import SpecChanged, Summary
 from workloads.spec.plan import Plan, Trial
-from workloads.systems import brokerlab
+from workloads.systems import broker_folders, brokerlab
 
 before: set[int] = set()
 
@@ -140,7 +140,7 @@ def test_where_a_port_is_taken_in_between_others_are_tried(tmp_path: Path, monke
             listening.enter_context(socket.create_server(("127.0.0.1", ports[-1])))
         return ports
 
-    monkeypatch.setattr(brokerlab, "free_ports", one_is_taken)
+    monkeypatch.setattr(broker_folders, "free_ports", one_is_taken)
     with ExitStack() as listening:
         assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=1, invalid=0, failed=0)
     assert tries == 2
@@ -151,7 +151,7 @@ def test_where_ports_are_taken_every_time_the_trials_fail_and_say_so(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = server.getsockname()[1]
-        monkeypatch.setattr(brokerlab, "free_ports", lambda count: [*free_ports(count - 1), taken])
+        monkeypatch.setattr(broker_folders, "free_ports", lambda count: [*free_ports(count - 1), taken])
         monkeypatch.setattr(brokerlab, "START_TRIES_MAX", 1)
         assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=0, invalid=0, failed=1)
     (row,) = rows(tmp_path).values()
@@ -312,8 +312,8 @@ def test_a_damaged_manifest_is_refused_before_anything_is_started(tmp_path: Path
 def test_an_architecture_that_a_broker_refuses_ends_the_run_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = brokerlab.Cluster._config
-    monkeypatch.setattr(brokerlab.Cluster, "_config", lambda own, node: {**real(own, node), "brokr": 1})
+    real = broker_folders.config
+    monkeypatch.setattr(broker_folders, "config", lambda *told: {**real(*told), "brokr": 1})
     with pytest.raises(
         UserError, match=r"(?s)architecture 'static': broker-\d ended with 2; .*unknown key 'brokr'"
     ) as refused:

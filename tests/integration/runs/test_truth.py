@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import pytest
 from brokers.rpc import brokerlab_pb2 as pb
 from tests.integration.runs.short_runs import ONE_TRIAL, QUICK, ids, rows, run_here
 from workloads.clients.client_files import Ids, read_ids
-from workloads.clients.drivers.grpc import Admin
 from workloads.results import REQUESTS
 from workloads.run.runner import Summary
+from workloads.systems.brokerlab import Brokerlab
 from workloads.trial.trial import TrialRun
 
 MESSAGES = 200
@@ -118,8 +119,9 @@ def outcome(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, tampered: 
 
 
 def segment_of(run: TrialRun, partition: int) -> Path:
-    for broker in (1, 2, 3):
-        logs = run._cluster.partition_folder(broker, run._topic, "*", partition)
+    assert isinstance(run._system, Brokerlab)
+    for place in run._system.places:
+        logs = place.partition_folder(run._topic, "*", partition)
         for path in sorted(Path("/").glob(f"{logs.absolute().relative_to('/')}/*.log")):
             if path.stat().st_size:
                 return path
@@ -129,7 +131,7 @@ def segment_of(run: TrialRun, partition: int) -> Path:
 def test_what_a_disk_loses_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = TrialRun._stored
 
-    async def loses_the_last_batch(run: TrialRun) -> dict[int, Ids]:
+    async def loses_the_last_batch(run: TrialRun) -> Mapping[int, Ids]:
         segment = segment_of(run, 0)
         whole = segment.read_bytes()
         segment.write_bytes(whole[: _begin_of_last_batch(whole)])
@@ -152,7 +154,7 @@ def _begin_of_last_batch(content: bytes) -> int:
 def test_what_a_disk_changes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = TrialRun._stored
 
-    async def flips_a_byte(run: TrialRun) -> dict[int, Ids]:
+    async def flips_a_byte(run: TrialRun) -> Mapping[int, Ids]:
         segment = segment_of(run, 1)
         content = bytearray(segment.read_bytes())
         content[100] ^= 1
@@ -170,8 +172,8 @@ def test_what_somebody_else_sends_is_found(tmp_path: Path, monkeypatch: pytest.M
 
     async def with_a_stranger(run: TrialRun) -> None:
         await real(run)
-        assert isinstance(run._admin, Admin)
-        stubs = await run._admin._cluster.leaders(run._topic)
+        assert isinstance(run._system, Brokerlab)
+        stubs = await run._system.admin._cluster.leaders(run._topic)
         records = [pb.Record(value=b"\0\x09" + b"\0" * 5 + b"\x07" + b"not what is sent here...")]
         await stubs[2].Produce(pb.ProduceRequest(topic=run._topic, partition=2, acks=1, records=records))
 

@@ -15,10 +15,12 @@ from coordinators.zookeeper.requests import Check, Create, Delete, Write
 from tests.contract.backend import asynchronous
 from tests.integration.zookeeper.brokers import group, led
 from workloads.spec.settings import Architecture, ClusterSettings, Fsync
-from workloads.systems.brokerlab import Cluster
+from workloads.systems.api import SystemSetup
+from workloads.systems.architectures import ORDINARY
+from workloads.systems.registry import create
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from coordinators.zookeeper.coordinator import ZooKeeperCoordinator
@@ -118,10 +120,10 @@ def total_bytes(coordinator: ZooKeeperCoordinator) -> int:
 # --- real brokers ----------------------------------------------------------------------------------------------------
 
 ARCHITECTURES = [
-    (Architecture("static", "static"), 0),
-    (Architecture("dsbs", "dsbs"), 0),
-    (Architecture("zookeeper", "zookeeper", "lookup", "every_commit"), REQUESTS),
-    (Architecture("zookeeper-watch", "zookeeper", "watch", "interval", 1_000), 0),
+    (ORDINARY["static"], 0),
+    (ORDINARY["dsbs"], 0),
+    (ORDINARY["zookeeper"], REQUESTS),
+    (ORDINARY["zookeeper-watch"], 0),
 ]
 
 
@@ -138,34 +140,34 @@ async def test_requests_for_coordination_that_thirty_thousand_messages_cost(
         assert [answer.error.code for answer in answers] == [pb.OK] * REQUESTS
         after = await coordination(leader)
         assert after.get("lookup", 0) - before.get("lookup", 0) == lookups
-        background = {"heartbeat", "here"} if architecture.coordinator == "dsbs" else {"heartbeat", "refresh"}
+        background = {"heartbeat", "here"} if architecture.row == "dsbs" else {"heartbeat", "refresh"}
         assert {kind for kind in after if after[kind] > before.get(kind, 0)} <= background | {"lookup"}
         statistics = await AdminStub(leader).Statistics(pb.StatisticsRequest())
-        assert (statistics.coordination_cpu_ns > 0) == (architecture.coordinator == "zookeeper")
+        assert (statistics.coordination_cpu_ns > 0) == (architecture.row == "zookeeper")
 
 
 @pytest.mark.parametrize(("fsync", "forced"), [("never", "no"), ("always", "yes")])
 @asynchronous
 async def test_zookeeper_forces_changes_to_the_disk_where_brokers_do(tmp_path: Path, fsync: Fsync, forced: str) -> None:
     """What `forceSync` does is tested with the server alone (tests/integration/processes/test_zookeeper.py)."""
-    async with running(Architecture("zookeeper", "zookeeper", "watch", "every_commit"), tmp_path, fsync):
+    async with running(ORDINARY["zookeeper"], tmp_path, fsync):
         assert f"forceSync={forced}\n" in (tmp_path / "cluster" / "zookeeper" / "zoo.cfg").read_text()
 
 
 @asynccontextmanager
-async def running(architecture: Architecture, folder: Path, fsync: Fsync = "never") -> AsyncIterator[list[str]]:
+async def running(architecture: Architecture, folder: Path, fsync: Fsync = "never") -> AsyncIterator[Sequence[str]]:
     settings = ClusterSettings(
         brokers=3, partitions=1, replication_factor=1, acks=1, fsync=fsync, fsync_interval_ms=None
     )
-    cluster = Cluster(architecture, settings, folder / "cluster", folder / "logs")
+    system = create(SystemSetup(architecture, settings, folder / "cluster", folder / "logs"))
     try:
-        await cluster.start()
-        yield cluster.rpc_addresses
+        await system.start()
+        yield system.bootstrap("grpc")
     finally:
-        await cluster.stop()
+        await system.stop()
 
 
-async def with_topic(addresses: list[str]) -> grpc.aio.Channel:
+async def with_topic(addresses: Sequence[str]) -> grpc.aio.Channel:
     """Make the topic; the way to its leader."""
     channels = {number: grpc.aio.insecure_channel(address) for number, address in enumerate(addresses, start=1)}
     request = pb.CreateTopicRequest(name=AT.topic, partitions=1, replication_factor=1)

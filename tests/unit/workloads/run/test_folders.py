@@ -108,10 +108,16 @@ def test_a_folder_that_somebody_named_latest_is_not_replaced(results: Path) -> N
 
 @pytest.mark.java
 def test_a_manifest_says_where_the_run_comes_from() -> None:
-    manifest = new_manifest(PLAN)
+    asked = plan(architectures="architectures: {slow: {coordinator: zookeeper, metadata: watch}}")
+    manifest = new_manifest(asked)
     assert json.loads(json.dumps(manifest)).keys() == manifest.keys()
-    assert manifest["spec_hash"] == PLAN.spec_hash
+    assert manifest["spec_hash"] == asked.spec_hash
     assert manifest["versions"]["ZooKeeper"].startswith("3.")
+    (architecture,) = manifest["architectures"]
+    assert architecture == {
+        "name": "slow", "system": "brokerlab", "row": "zookeeper", "metadata": "watch", "offsets": "every_commit",
+    }  # fmt: skip
+    assert "ZooKeeper" not in new_manifest(PLAN)["versions"], "what is not used has no version"
     assert manifest["versions"]["grpcio"] != "not installed"
     machine = manifest["machine"]
     assert machine["memory_bytes"] > 2**20

@@ -16,19 +16,20 @@ from workloads.processes.process import ProcessFailed
 from workloads.results import SCHEMA_VERSION, ResultsFolder
 from workloads.run.progress import PlainProgress
 from workloads.run.runner import Run, _found_size
-from workloads.systems.brokerlab import Cluster
+from workloads.systems.api import System
 from workloads.trial.trial import Measured, Size, TrialRun
 
 PLAN = plan()
 
 
 class Ends:
-    """A trial that fails at once, on a cluster whose broker's end is noticed some turns of the loop later, or never."""
+    """A trial that fails at once, on a system whose broker's end is noticed some turns of the loop later, or never."""
 
     stage = "producing"
 
     def __init__(self, *, broker_ends: bool) -> None:
         self._broker_ends = broker_ends
+        self.nodes = self
 
     async def run(self) -> None:
         raise DriverError("unavailable: Socket closed")
@@ -58,7 +59,7 @@ def test_nothing_is_begun_where_something_lies_and_no_manifest(tmp_path: Path) -
 
 
 def watched(run: Run, ends: Ends) -> Any:
-    return asyncio.run(run._watched(cast("TrialRun", ends), cast("Cluster", ends)))
+    return asyncio.run(run._watched(cast("TrialRun", ends), cast("System", ends)))
 
 
 def test_the_end_of_a_broker_is_the_reason_though_its_client_speaks_first(run: Run) -> None:

@@ -13,13 +13,15 @@ from workloads.spec.estimate import estimate
 from workloads.spec.keys import Key
 from workloads.spec.plan import resolve
 from workloads.spec.spec import load
+from workloads.systems.architectures import ROWS, row_kind
 
 ROOT = Path(__file__).parents[4]
 DOCUMENT = (ROOT / "docs" / "experiments.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
 TABLES: dict[str, dict[str, Key]] = {
     "cluster": keys.CLUSTER,
-    "architectures": keys.ARCHITECTURE,
+    "architectures": {key: Key(row_kind(key)) for key in ("coordinator", "system")}
+    | {key: option.key for row in ROWS.values() for key, option in row.options.items()},
     "workload": keys.WORKLOAD | keys.PERMISSIONS,
     "experiments": keys.EXPERIMENT,
     "profiles": keys.PROFILE,

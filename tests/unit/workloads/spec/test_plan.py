@@ -115,7 +115,7 @@ def test_a_calibration_on_static_opens_and_closes_each_block() -> None:
             last = leg.trials[-1]
             assert last.id == f"calibration/{block.number}/{end}"
             assert last.kind == "calibration"
-            assert last.architecture.coordinator == "static"
+            assert last.architecture.row == "static"
             assert last.length == Length(None, 1.0, 1000)
             assert (last.cell.message_size, last.cell.batch_size, last.cell.mode) == (32, 20, "split")
             assert last.cell.workload.rate is None
@@ -124,7 +124,7 @@ def test_a_calibration_on_static_opens_and_closes_each_block() -> None:
 
 def test_a_calibration_needs_no_static_architecture_in_the_file() -> None:
     plan = resolve(spec(text(architectures="architectures: {dsbs: {coordinator: dsbs}}")), "steady")
-    assert plan.blocks[0].legs[0].architecture.coordinator == "static"
+    assert plan.blocks[0].legs[0].architecture.row == "static"
     assert [each.name for each in plan.architectures] == ["dsbs"]
 
 

@@ -24,10 +24,14 @@ def test_a_file_becomes_values() -> None:
     assert [each.name for each in found.profiles] == ["steady", "paper"]
     assert found.trials == TrialSettings(seed=2017, warmup=1, timeout_s=120)
     assert found.architectures == (
-        Architecture("zookeeper", "zookeeper", "lookup", "every_commit", None),
-        Architecture("zookeeper-watch", "zookeeper", "watch", "interval", 1000),
-        Architecture("dsbs", "dsbs", None, None, None),
-        Architecture("static", "static", None, None, None),
+        Architecture("zookeeper", "zookeeper", (("metadata", "lookup"), ("offsets", "every_commit"))),
+        Architecture(
+            "zookeeper-watch",
+            "zookeeper",
+            (("metadata", "watch"), ("offsets", "interval"), ("offsets_interval_ms", 1000)),
+        ),
+        Architecture("dsbs", "dsbs"),
+        Architecture("static", "static"),
     )
     steady, paper = found.profiles
     assert steady.length == Length(messages=None, duration_s=1.0, messages_min=1000)
@@ -62,7 +66,9 @@ def test_what_is_not_said_has_its_documented_default() -> None:
 
 def test_zookeepers_policies_default_to_the_papers() -> None:
     found = spec(text(architectures="architectures: {zk: {coordinator: zookeeper}}"))
-    assert found.architectures == (Architecture("zk", "zookeeper", "lookup", "every_commit", None),)
+    assert found.architectures == (
+        Architecture("zk", "zookeeper", (("metadata", "lookup"), ("offsets", "every_commit"))),
+    )
 
 
 def test_every_setting_of_cluster_and_workload_can_be_overridden_in_an_experiment() -> None:
