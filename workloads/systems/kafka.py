@@ -171,7 +171,7 @@ class Kafka:
         """The data goes anyway, and a node that has lost its quorum would take minutes to end by itself."""
         for _, process in self.nodes.processes.values():
             process.kill()
-        await self.nodes.stop(*self.nodes.processes)
+        await self.nodes.stop()
         rmtree(self._folder, ignore_errors=True)
 
     # --- clients and topics ---------------------------------------------------------------------------------
