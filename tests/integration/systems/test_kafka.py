@@ -74,7 +74,7 @@ def test_a_run_leaves_its_logs_and_what_its_nodes_were_told_and_nothing_else(fin
 async def led(kafka: Kafka, topic: str, leaders: Mapping[int, int]) -> None:
     """Return when they lead it: a broker that is back is given its partitions a moment later."""
     async with asyncio.timeout(30):
-        while await kafka.leaders(topic) != leaders:
+        while await kafka.leaders(topic) != leaders:  # noqa: ASYNC110 - Kafka tells nobody of a change
             await asyncio.sleep(0.05)
 
 
