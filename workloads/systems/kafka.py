@@ -16,9 +16,9 @@ from workloads.processes.ports import free_ports
 from workloads.processes.process import PortTaken, Process, ProcessFailed
 from workloads.services.zookeeper import NAME as ZOOKEEPER
 from workloads.services.zookeeper import ZooKeeperServer
-from workloads.systems import kafka_jars
 from workloads.systems.api import SystemUnready
 from workloads.systems.architectures import row_of
+from workloads.systems.kafka_jars import VERSIONS, jars
 from workloads.systems.kafka_nodes import KafkaNode, cluster_id, java, properties, written
 from workloads.systems.kafka_topics import KafkaTopics
 from workloads.systems.nodes import Nodes
@@ -55,7 +55,8 @@ class Kafka:
     # --- life -----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        self._jars = await asyncio.to_thread(kafka_jars.jars, kafka_jars.VERSIONS[self._setup.architecture.row])
+        version = VERSIONS["kafka-zookeeper" if self._has_zookeeper else "kafka-kraft"]
+        self._jars = await asyncio.to_thread(jars, version)
         for attempt in range(1, START_TRIES_MAX + 1):
             try:
                 async with asyncio.timeout(READY_WITHIN_S):
