@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES_MAX: Final = 16 * 1024 * 1024  # as our brokers take
 SESSION_TIMEOUT_MS: Final = 6_000  # as our brokers ask ZooKeeper for
+CONNECTION_TIMEOUT_MS: Final = 18_000  # as in the configuration that Kafka ships; else it is the session's
 # As in Kafka's own start script.
 _JAVA: Final = (
     "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
@@ -100,6 +101,7 @@ def _zookeeper(node: KafkaNode, address: str) -> dict[str, str]:
         "listeners": f"PLAINTEXT://{node.address}",
         "zookeeper.connect": address,
         "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "zookeeper.connection.timeout.ms": str(CONNECTION_TIMEOUT_MS),
     }
 
 
