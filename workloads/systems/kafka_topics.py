@@ -35,7 +35,7 @@ class KafkaTopics:
         topics.create(self._cluster, topic, partitions, replication_factor, {})
         deadline = monotonic() + LED_WITHIN_S
         for broker in self._cluster.brokers().values():
-            while any(part.leader < 0 for part in broker.topic(topic).partitions.values()):
+            while not _is_led(broker, topic):
                 if monotonic() > deadline:
                     raise DriverError(f"topic {topic!r} was made, and has no leaders after {LED_WITHIN_S:.0f} s")
                 sleep(LOOK_EVERY_S)
@@ -56,3 +56,10 @@ class KafkaTopics:
             return await asyncio.to_thread(ask)
         except BrokerlabError as error:
             raise DriverError(str(error)) from error
+
+
+def _is_led(broker: Cluster, topic: str) -> bool:
+    """Whether the broker knows who leads each partition. A client may be answered by a broker other than the one that
+    it was sent to, so that one of them has heard says little of the next."""
+    found = broker.metadata().topics.get(topic)
+    return found is not None and all(part.leader >= 0 for part in found.partitions.values())
