@@ -9,6 +9,8 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,25 @@ def test_files_are_short() -> None:
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [named(path) for path in python_files() if VAGUE_NAMES & {path.stem, *path.relative_to(ROOT).parts}] == []
+
+
+def test_every_module_that_is_started_as_a_process_is_there() -> None:
+    """A rename finds imports; these are words."""
+    pairs = [
+        (path, first, second)
+        for path in python_files()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.List | ast.Tuple | ast.Call)
+        for first, second in pairwise(node.args if isinstance(node, ast.Call) else node.elts)
+    ]
+    started = [
+        (path, second.value)
+        for path, first, second in pairs
+        if isinstance(first, ast.Constant) and first.value == "-m"
+        and isinstance(second, ast.Constant) and isinstance(second.value, str)
+    ]  # fmt: skip
+    assert {"workloads.topology.entrance", "brokers"} <= {name for _, name in started}
+    assert [f"{named(path)}: {name}" for path, name in started if find_spec(name) is None] == []
 
 
 def test_every_module_says_what_it_is_for() -> None:

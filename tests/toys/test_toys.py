@@ -38,7 +38,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             profiles=f"profiles: {{steady: {{experiments: one, messages: {MESSAGES}, tries: 2}}}}",
         )
         ended = subprocess.run(
-            command("run", "--file", file, "--profile", "steady", "--out", folder / "results"),
+            command("run", file, "--out", folder / "results"),
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert ended.returncode == 0, ended.stdout + ended.stderr

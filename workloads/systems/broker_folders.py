@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from workloads.processes.ports import free_ports
+from workloads.results import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,10 +58,7 @@ def ports(folder: Path, count: int, *, keep: bool, fresh: bool) -> list[int]:
         return found
     found = free_ports(count)
     if keep:
-        folder.mkdir(parents=True, exist_ok=True)
-        written = folder / f".{PORTS}"
-        written.write_text(json.dumps(found))
-        written.replace(kept)
+        write_atomically(kept, json.dumps(found).encode())
     return found
 
 

@@ -23,7 +23,7 @@ UP_WITHIN_S: Final = 30.0
 
 
 class Namespaces(OneMachine):
-    """A topology (`workloads.topology.api`) by two processes: the links, and the door for the runner.
+    """A topology (`workloads.topology.api`) by two processes: the links, and the runner's entrance.
 
     Both are tethered to this process, and the namespaces are theirs and those of the processes inside. So they go with
     the last of them, and nothing has to be cleaned up.
@@ -34,7 +34,7 @@ class Namespaces(OneMachine):
         self._processes: dict[str, Process] = {}
         self._files: dict[str, int] = {}
         self._user: int | None = None
-        self._door_port = 0
+        self._entrance_port = 0
 
     async def start(self, logs: Path) -> None:
         if shutil.which("nsenter") is None:
@@ -48,17 +48,17 @@ class Namespaces(OneMachine):
             raise TopologyUnavailable(f"topology namespaces: {failed}") from failed
 
     async def _start(self, logs: Path) -> None:
-        links = await self._started("links", logs)
+        links = await self._started("links", logs, "-m", "workloads.topology.links")
         await links.write_line(json.dumps([asdict(place) for place in self._places.values()]).encode())
         said = json.loads(await links.read_line())
         if "failed" in said:
             raise TopologyUnavailable(f"topology namespaces: {said['failed']}")
         self._files, self._user = said["ready"], said["user"]
-        door = await self._started("door", logs, *self._entered(RUNNER))
-        self._door_port = json.loads(await door.read_line())["port"]
+        entrance = await self._started("entrance", logs, "-m", "workloads.topology.entrance", *self._entered(RUNNER))
+        self._entrance_port = json.loads(await entrance.read_line())["port"]
 
     async def _started(self, name: str, logs: Path, *arguments: str) -> Process:
-        command = [sys.executable, "-m", f"workloads.topology.{name}", *arguments]
+        command = [sys.executable, *arguments]
         self._processes[name] = await Process.start(name, command, logs / f"{name}.log", spoken_with=True)
         return self._processes[name]
 
@@ -80,14 +80,14 @@ class Namespaces(OneMachine):
 
     @property
     def proxy(self) -> str | None:
-        return f"http://{LOOPBACK}:{self._door_port}"
+        return f"http://{LOOPBACK}:{self._entrance_port}"
 
     @property
     def carriers(self) -> Sequence[Process]:
         return [self._processes["links"]]
 
     async def connect(self, place: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection(LOOPBACK, self._door_port)
+        reader, writer = await asyncio.open_connection(LOOPBACK, self._entrance_port)
         target = f"{self.address(place)}:{port}"
         writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
         try:

@@ -161,7 +161,7 @@ async def test_who_is_not_apart_is_not_carried_by_the_links(tmp_path: Path) -> N
 
 
 @asynchronous
-async def test_a_place_is_reached_through_the_door_and_by_no_other_way(tmp_path: Path) -> None:
+async def test_a_place_is_reached_through_the_entrance_and_by_no_other_way(tmp_path: Path) -> None:
     async with started(tmp_path) as topology:
         with pytest.raises(ConnectionRefusedError, match="does not answer"):
             await topology.connect("broker-1", PORT)
@@ -174,7 +174,7 @@ async def test_a_place_is_reached_through_the_door_and_by_no_other_way(tmp_path:
 
 
 @asynchronous
-async def test_what_comes_to_the_door_and_asks_for_nothing_is_turned_away(tmp_path: Path) -> None:
+async def test_what_comes_to_the_entrance_and_asks_for_nothing_is_turned_away(tmp_path: Path) -> None:
     async with started(tmp_path) as topology:
         assert topology.proxy is not None
         for said in (b"GET / HTTP/1.1\r\n\r\n", b"CONNECT nowhere HTTP/1.1\r\n\r\n", b"\r\n\r\n", b"\0" * 100_000):
