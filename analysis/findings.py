@@ -42,13 +42,6 @@ class Findings:
         ranks = {row["architecture"]: row["architecture_rank"] for row in self.trials if row["kind"] == "measured"}
         return tuple(sorted(ranks, key=lambda name: (ranks[name], name)))
 
-    @property
-    def uncounted(self) -> frozenset[str]:
-        """Architectures whose brokers count nothing for us: another system, whose data path is another too. So nothing
-        can be said of what coordination takes there."""
-        counted = {row["architecture"] for row in self.batches if row["broker"] is not None}
-        return frozenset(row["architecture"] for row in self.batches) - counted
-
 
 def cell_of(row: Found) -> Cell:
     """What tells a cell from another, in the order in which cells are shown."""

@@ -73,7 +73,7 @@ def _split(found: Findings) -> Iterable[dict[str, Any]]:
     }
     for (*place, name), (row, request_us) in times.items():
         control = times.get((*place, CONTROL))
-        if control is None or name in found.uncounted:
+        if control is None:
             continue
         waited_us = waits.get((*place, name), 0.0) * row["batch_size"]
         data_us = min(request_us, control[1])

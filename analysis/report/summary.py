@@ -44,7 +44,7 @@ def _pairs(found: Findings) -> Iterable[str]:
         pairs.setdefault((row["architecture"], row["against"]), []).append(row)
     place = found.architectures.index
     for pair in sorted(pairs, key=lambda pair: (pair != PAPER_PAIR, place(pair[1]), place(pair[0]))):
-        if pair[1] != CONTROL or pair[0] in found.uncounted:
+        if pair[1] != CONTROL:
             yield _pair(pair, pairs[pair])
 
 
@@ -131,8 +131,6 @@ def _coordination(found: Findings) -> Iterable[str]:
                 f"{name} made {_range(counts)} coordination operations ({', '.join(sorted(operations))}) for 1,000 "
                 f"messages, and requests waited {_range(waits)} ms for them."
             )
-        elif name in found.uncounted:
-            yield f"{name} counts no coordination for us, so what it took there is not known."
         elif found.coordination:
             own = [wait for _, wait in sums.values()]
             alone = f"; requests waited {_range(own)} ms for writes of its own" if own else ""

@@ -118,7 +118,7 @@ def coordination_tax(found: Findings) -> Table:
 def taxes(found: Findings) -> Iterable[dict[str, Any]]:
     """The ratios against the control, turned round."""
     for row in _by_pair(found.ratios):
-        if row["against"] == CONTROL and row["metric"] == "rps" and row["architecture"] not in found.uncounted:
+        if row["against"] == CONTROL and row["metric"] == "rps":
             low, high = (None if row[end] is None else 1 - row[end] for end in ("high", "low"))
             yield {**row, "tax": 1 - row["ratio"], "low": low, "high": high}
 
