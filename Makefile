@@ -10,7 +10,7 @@ RUN_ARGUMENTS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run quick paper full test test-hidden check bench bench-coordination bench-analysis fuzz kills sim mutants bare clean lock proto
+.PHONY: help setup run quick paper full test test-hidden check bench kafka bench-coordination bench-analysis fuzz kills sim mutants bare clean lock proto
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 28
@@ -46,14 +46,21 @@ check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to 
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m brokers.rpc.generate --check
 
-bench: $(SETUP)  ## speed of the data plane; PEER=host:port beside another Kafka cluster
-	@$(BIN)/python -m tests.bench $(if $(PEER),--peer $(PEER)) $(RUN_ARGUMENTS)
+# A cluster that somebody else runs stands in the file by its address, so there it is another file.
+ADDRESS := $(if $(findstring :,$(PEER)),$(PEER))
+bench: $(SETUP)  ## speed of the data plane; PEER=kafka-kraft beside Apache Kafka, PEER=host:port beside any cluster
+	@$(if $(ADDRESS),mkdir -p results && sed 's/127\.0\.0\.1:9092/$(ADDRESS)/' experiments.yaml > results/experiments.yaml)
+	@$(BIN)/brokerlab run $(if $(ADDRESS),results/experiments.yaml) --profile bench --only architecture=static \
+	  $(if $(PEER),architecture=$(if $(ADDRESS),external,$(PEER))) $(RUN_ARGUMENTS)
+
+kafka: $(SETUP)  ## fetch Apache Kafka, which the profile reference runs beside our brokers
+	@$(BIN)/python -m workloads.systems.kafka_jars
 
 bench-coordination: $(SETUP)  ## time to agreement, messages and bytes of a change, each architecture
-	@$(BIN)/python -m tests.bench.coordination $(RUN_ARGUMENTS)
+	@$(BIN)/python -m tests.benchmarks.coordination $(RUN_ARGUMENTS)
 
 bench-analysis: $(SETUP)  ## 10 and 100 million request rows through the analysis
-	@$(BIN)/python -m tests.bench.analysis $(RUN_ARGUMENTS)
+	@$(BIN)/python -m tests.benchmarks.analysis $(RUN_ARGUMENTS)
 
 fuzz: $(SETUP)  ## a million mutated frames against a broker
 	@$(BIN)/python -m tests.campaigns.wire_fuzz --frames 1000000 $(RUN_ARGUMENTS)

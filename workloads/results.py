@@ -90,8 +90,8 @@ def trial_schema() -> pa.Schema:
         ("verdict", text),               # valid | invalid (does not balance) | failed (did not finish)
         ("reason", text),                # empty when valid
         ("resources", pa.list_(resources_type())),
-        ("coordination", pa.list_(coordination_type())),
-        ("broker_requests", pa.list_(broker_requests_type())),
+        ("coordination", pa.list_(coordination_type())),  # null where the system counts none
+        ("broker_requests", pa.list_(broker_requests_type())),  # null where the system counts none
     ])  # fmt: skip
 
 

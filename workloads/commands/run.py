@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     from workloads.results import ResultsFolder
     from workloads.run.progress import duration
     from workloads.spec.estimate import check_disk, estimate
+    from workloads.systems.architectures import bring_programs
     from workloads.topology.choice import refuse_unavailable
 
     plan, out = _asked_for(options)
@@ -62,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _show_order(plan, out)
     run_until_told(refuse_unavailable([leg.cluster for block in plan.blocks for leg in block.legs], plan.hosts))
+    bring_programs(plan.architectures)
     with RunFolder(out) as folder:
         if options.out is None:
             folder.be_latest()

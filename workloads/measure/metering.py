@@ -27,11 +27,11 @@ _Counters = dict[str, Any]  # a row, as the schema of the raw records has it
 
 @dataclass(slots=True)
 class Costs:
-    """Rows of a trial, as the schema of the raw records has them."""
+    """Rows of a trial, as the schema of the raw records has them; None where the system counts nothing of the kind."""
 
     resources: list[_Counters] = field(default_factory=list)
-    coordination: list[_Counters] = field(default_factory=list)
-    broker_requests: list[_Counters] = field(default_factory=list)
+    coordination: list[_Counters] | None = None
+    broker_requests: list[_Counters] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,9 @@ class Meter:
             used = _used(self._before[name], after[name])
             costs.resources.append({**row, **used, "coordination_cpu_s": _coordination_cpu_s(*counted.get(name, ()))})
         pairs = [(name, *both) for name, both in counted.items()]
-        costs.coordination += _coordination(window, pairs)
-        costs.broker_requests += _broker_requests(window, pairs)
+        if later:
+            costs.coordination = [*(costs.coordination or ()), *_coordination(window, pairs)]
+            costs.broker_requests = [*(costs.broker_requests or ()), *_broker_requests(window, pairs)]
 
     async def _readings(self, names: Collection[str]) -> dict[str, _Reading]:
         processes = {name: self._processes[name][1] for name in names}

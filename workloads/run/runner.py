@@ -195,11 +195,13 @@ class Run:
     def _left_of(self, leg: Leg) -> list[Trial]:
         """The leg's trials that are not over, with the warm-ups that they need; empty if nothing but those is left.
 
-        A warm-up that finds a length warms as well as one that does not.
+        Warm-ups that find a length stand in the place of the last that does not: they warm as well, and what they find
+        has to hold for a cluster that is as warm as the profile asks for.
         """
         wanted = [trial for trial in leg.trials if self._wanted(trial)]
         if any(trial.sizes for trial in wanted):
-            wanted = [trial for trial in wanted if trial.kind != "warmup" or trial.sizes]
+            last = [trial for trial in wanted if trial.kind == "warmup" and not trial.sizes][-1:]
+            wanted = [trial for trial in wanted if trial not in last]
         return wanted if any(trial.kind != "warmup" for trial in wanted) else []
 
     def _wanted(self, trial: Trial) -> bool:

@@ -30,7 +30,7 @@ PORT_MAX = 65_535
 MESSAGES_MAX = 10_000_000_000
 SECONDS_MAX = 86_400
 TRIES_MAX = 1_000
-WARMUPS_MAX = 10
+WARMUPS_MAX = 100
 PROCESSORS_MAX = 4_096
 SEED_MAX = 2**63 - 1
 
@@ -229,6 +229,7 @@ PROFILE = {
     "duration_s": Key(decimal(0.01, SECONDS_MAX)),
     "messages_min": Key(whole(1, MESSAGES_MAX), "1000"),
     "tries": Key(whole(1, TRIES_MAX)),
+    "warmup": TRIALS["warmup"],
     "timeout_s": TRIALS["timeout_s"],
 }
 # How long a profile adds blocks to its tries.

@@ -142,10 +142,10 @@ def resolve(
     tries_max = chosen.tries if chosen.until is None else chosen.until.tries_max
     if len(cells) * len(architectures) * tries_max > TRIALS_MAX:
         raise PlanError(f"profile {profile!r} has more than {TRIALS_MAX:,} trials; lower its tries or its lists")
-    layout = _Layout(spec, length, architectures, cells)
+    layout = _Layout(spec, chosen.warmup, length, architectures, cells)
     selection = select(only, cells, architectures, tries_max)
     plan = Plan(
-        spec_hash=_hash(spec, length, architectures, cells),
+        spec_hash=_hash(spec, chosen.warmup, length, architectures, cells),
         name=_name(spec.file, profile),
         profile=profile,
         seed=spec.trials.seed,
@@ -224,11 +224,13 @@ def _described(cell: Cell) -> dict[str, Any]:
     return {"id": cell.id, "experiments": list(cell.experiments), **cell.as_axes()}
 
 
-def _hash(spec: Spec, length: Length, architectures: Sequence[Architecture], cells: Sequence[Cell]) -> str:
+def _hash(
+    spec: Spec, warmups: int, length: Length, architectures: Sequence[Architecture], cells: Sequence[Cell]
+) -> str:
     """Of what is measured and how. Tries and the timeout are left out: a run may be lengthened and goes on."""
     measured = {
         "seed": spec.trials.seed,
-        "warmup": spec.trials.warmup,
+        "warmup": warmups,
         "length": asdict(length),
         "calibration": spec.calibration.as_axes(),
         "architectures": sorted((each.as_json() for each in architectures), key=lambda each: str(each["name"])),
@@ -257,10 +259,15 @@ class _Layout:
     """
 
     def __init__(
-        self, spec: Spec, length: Length, architectures: tuple[Architecture, ...], cells: tuple[Cell, ...]
+        self,
+        spec: Spec,
+        warmups: int,
+        length: Length,
+        architectures: tuple[Architecture, ...],
+        cells: tuple[Cell, ...],
     ) -> None:
         self._seed = spec.trials.seed
-        self._warmups = spec.trials.warmup
+        self._warmups = warmups
         self._length = length
         self._architectures = architectures
         self._calibration = _cell(spec.calibration, CALIBRATION_CELL)

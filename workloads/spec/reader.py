@@ -257,6 +257,7 @@ def _profile(
         length=length,
         tries=fields.optional(keys.PROFILE, "tries", found),
         until=_until(label, found),
+        warmup=fields.optional(keys.PROFILE, "warmup", found) if "warmup" in found else trials.warmup,
         timeout_s=fields.optional(keys.PROFILE, "timeout_s", found) if "timeout_s" in found else trials.timeout_s,
     )
     _refuse_hopeless(label, found, profile)

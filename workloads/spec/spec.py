@@ -22,6 +22,7 @@ class Profile:
     length: Length
     tries: int  # at least, where `until` may ask for more
     until: Until | None
+    warmup: int  # untimed trials after each start of a cluster
     timeout_s: float  # of each trial
 
 

@@ -7,17 +7,18 @@ named by where it stands, `MODULE:ROW`, and is then as good as one of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from workloads.reference import load
-from workloads.spec.keys import INTERVAL_MS, Key, Kind, addresses, word
+from workloads.spec.keys import INTERVAL_MS, Key, Kind, addresses, whole, word
 from workloads.spec.settings import Architecture
 
 # kazoo, one operation at a time, which is the slowest that it is: a wait too long is the better surprise.
 _ZOOKEEPER_READ_S: Final = 1 / 2_800
 _ZOOKEEPER_WRITE_S: Final = 1 / 2_300
+HEAP_MB_MAX: Final = 65_536
 OURS: Final = "brokerlab"  # the system of our own brokers, which a row's coordinator is plugged into
 COORDINATOR, SYSTEM = "coordinator", "system"  # the keys by which a file names a row: of our system, of another
 
@@ -37,6 +38,10 @@ class Waits(NamedTuple):
     commit_s: float = 0.0  # of a commit of every batch
 
 
+def _nothing() -> None:
+    """What `make setup` has installed is there."""
+
+
 class Program(NamedTuple):
     """What a row needs on this machine beside Python's packages."""
 
@@ -45,6 +50,7 @@ class Program(NamedTuple):
     place: Callable[[], object]
     mend: str  # the command that brings it
     optional: bool = False  # no row of the default profiles needs it
+    bring: Callable[[], object] = _nothing  # before a run that needs it; raises `UserError` where it cannot be had
 
 
 def _no_waits(options: Mapping[str, Any]) -> Waits:
@@ -75,6 +81,9 @@ class Row:
         return COORDINATOR if self.system == OURS else SYSTEM
 
 
+_OF_KAFKA: Final = {"heap_mb": Option(Key(whole(256, HEAP_MB_MAX), "1024"))}  # of each broker; Kafka's own default
+
+
 def _zookeeper_waits(options: Mapping[str, Any]) -> Waits:
     read_s = _ZOOKEEPER_READ_S if options["metadata"] == "lookup" else 0.0
     return Waits(read_s, _ZOOKEEPER_WRITE_S if options["offsets"] == "every_commit" else 0.0)
@@ -98,6 +107,25 @@ ROWS: Final = {
             waits=_zookeeper_waits,
         ),
         Row("dsbs", coordinator="dsbs"),
+        Row(
+            "kafka-kraft",
+            system="kafka",
+            options=_OF_KAFKA,
+            programs=("workloads.systems.kafka_jars:KRAFT",),
+            drivers=("kafka",),
+            topologies=("loopback",),
+            start_s=8.0,
+        ),
+        Row(
+            "kafka-zookeeper",
+            system="kafka",
+            options=_OF_KAFKA,
+            service="zookeeper",
+            programs=("workloads.services.zookeeper:PROGRAM", "workloads.systems.kafka_jars:ZOOKEEPER"),
+            drivers=("kafka",),
+            topologies=("loopback",),
+            start_s=8.0,
+        ),
         Row(
             "external",
             system="external",
@@ -156,6 +184,12 @@ def row_kind(named_by: str) -> Kind[str]:
         return text
 
     return Kind(allowed, parse)
+
+
+def bring_programs(architectures: Iterable[Architecture]) -> None:
+    """Fetch what these need and this machine lacks. Raises `UserError` where it cannot be had."""
+    for program in dict.fromkeys(program for each in architectures for program in row_of(each).needed()):
+        program.bring()
 
 
 def programs() -> list[Program]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SYSTEMS: Final = {
     "brokerlab": "workloads.systems.brokerlab:Brokerlab",
     "external": "workloads.systems.external:External",
+    "kafka": "workloads.systems.kafka:Kafka",
 }
 
 

@@ -95,3 +95,12 @@ def test_consumers_that_got_nothing_in_the_warm_up_are_to_get_some_batches_of_ea
 def test_nobody_is_to_consume_more_than_is_sent() -> None:
     assert sized(produced=40, consumed=40) == Size(messages=1_000, to_consume=300)
     assert sized(produced=40_000, consumed=400_000).to_consume == sized(produced=40_000, consumed=400_000).messages
+
+
+def test_warm_ups_that_find_lengths_take_the_place_of_the_last_of_the_others_alone(tmp_path: Path) -> None:
+    """Else a cluster that warms for long would be sized when it is cold."""
+    timed = plan(profile="{experiments: one, duration_s: 0.8, tries: 1, warmup: 3}")
+    (leg,) = timed.blocks[0].legs
+    left = Run(timed, ResultsFolder(tmp_path), PlainProgress())._left_of(leg)
+    kinds = ["sizing" if trial.sizes else trial.kind for trial in left]
+    assert kinds == ["warmup"] * 2 + ["sizing"] * 4 + ["measured"] * 4

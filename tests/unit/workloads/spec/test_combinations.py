@@ -289,7 +289,7 @@ def test_the_name_of_the_link_to_the_newest_results_is_no_profile() -> None:
         ("{seed: -1}", "seed cannot be '-1': it must be a whole number from 0"),
         ("{seed: 1.5}", "seed cannot be '1.5'"),
         ("{seed: 9999999999999999999}", "seed cannot be"),
-        ("{warmup: 11}", "warmup cannot be '11': it must be a whole number from 0 to 10"),
+        ("{warmup: 101}", "warmup cannot be '101': it must be a whole number from 0 to 100"),
         ("{timeout_s: 2min}", "timeout_s cannot be '2min': it must be a number from 5 to 86,400"),
         ("{seeds: 1}", "unknown key 'seeds' in trials; did you mean 'seed'?"),
     ],

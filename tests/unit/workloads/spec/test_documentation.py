@@ -13,7 +13,7 @@ from workloads.spec.estimate import estimate
 from workloads.spec.keys import Key
 from workloads.spec.plan import resolve
 from workloads.spec.spec import load
-from workloads.systems.architectures import ROWS, row_kind
+from workloads.systems.architectures import ROWS, row_kind, row_of
 
 ROOT = Path(__file__).parents[4]
 DOCUMENT = (ROOT / "docs" / "experiments.md").read_text()
@@ -80,6 +80,23 @@ def test_the_paper_profile_is_the_papers_set_up() -> None:
         *((size, 20) for size in (8, 16, 32, 64, 128)),
         *((32, batch) for batch in (1, 20, 50)),
     }
+
+
+def test_the_reference_profile_has_the_cells_of_steady_on_two_of_ours_and_two_of_kafkas() -> None:
+    shipped = load(ROOT / FILE)
+    steady, reference = resolve(shipped, "steady"), resolve(shipped, "reference")
+    assert reference.cells == steady.cells
+    assert {row_of(each).system for each in steady.architectures} == {"brokerlab"}
+    names = ["zookeeper-watch", "dsbs", "kafka-kraft", "kafka-zookeeper"]
+    assert [each.name for each in reference.architectures] == names
+
+
+def test_the_bench_profile_has_a_place_for_the_address_that_make_writes_there() -> None:
+    (architecture,) = [each for each in load(ROOT / FILE).architectures if each.row == "external"]
+    address = str(dict(architecture.options)["bootstrap"])
+    assert (ROOT / FILE).read_text().count(address) == 1
+    assert address.replace(".", r"\.") in (ROOT / "Makefile").read_text()
+    assert architecture in resolve(load(ROOT / FILE), "bench").architectures
 
 
 def test_the_quick_profile_has_the_tries_that_it_takes_to_tell_the_papers_two_apart() -> None:

@@ -138,6 +138,20 @@ def test_a_cluster_is_warmed_before_its_first_measured_trial_in_every_leg() -> N
     assert kinds == ["warmup"] * 2 + ["measured"] * 6
 
 
+def test_a_profile_may_say_itself_how_long_its_clusters_are_warmed() -> None:
+    profiles = """profiles:
+  long: {experiments: batch-size, messages: 30000, tries: 1, warmup: 3}
+  other: {experiments: batch-size, messages: 30000, tries: 1}"""
+    found = spec(text(profiles=profiles, trials="trials: {warmup: 1}"))
+    plans = [resolve(found, name) for name in ("long", "other")]
+    counts = [{sum(trial.kind == "warmup" for trial in leg.trials) for leg in main_legs(plan, 0)} for plan in plans]
+    assert counts == [{3}, {1}]
+    assert plans[0].spec_hash != plans[1].spec_hash
+    assert (
+        plans[1].spec_hash == resolve(spec(text(profiles=profiles.replace("warmup: 3", "warmup: 1"))), "long").spec_hash
+    )
+
+
 def test_under_a_duration_a_warm_up_of_each_cell_and_architecture_sizes_it_in_the_first_block_alone() -> None:
     plan = resolve(spec(text()), "steady")
     sizing = [trial for trial in plan.trials if trial.sizes]
