@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coordinators.static.coordinator import StaticCoordinator
 
 if TYPE_CHECKING:
-    from coordinators.config import CoordinatorSetup
+    from coordinators.registry import CoordinatorSetup
 
     from coordinators.model import Partition, TopicPartition
 

@@ -46,7 +46,8 @@ async def test_one_process_is_paused_resumed_killed_and_terminated_and_the_other
         await nodes.pause("broker-1")
         assert nodes["broker-1"].liveness is Liveness.PAUSED
         await nodes.resume("broker-1")
-        assert nodes["broker-1"].liveness is Liveness.RUNNING
+        resumed: Liveness = nodes["broker-1"].liveness
+        assert resumed is Liveness.RUNNING
         await nodes.kill("broker-1")
         await nodes.terminate("broker-2")
         assert nodes["broker-1"].end == "was ended by SIGKILL"
