@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from coordinators.static.coordinator import StaticCoordinator
 
 if TYPE_CHECKING:
-    from coordinators.registry import CoordinatorSetup
-
     from coordinators.model import Partition, TopicPartition
+    from coordinators.registry import CoordinatorSetup
 
 
 class OracleCoordinator(StaticCoordinator):
