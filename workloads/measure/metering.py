@@ -76,7 +76,7 @@ class Meter:
             used = _used(self._before[name], after[name])
             costs.resources.append({**row, **used, "coordination_cpu_s": _coordination_cpu_s(*counted.get(name, ()))})
         pairs = [(name, *both) for name, both in counted.items()]
-        if later:
+        if counted:
             costs.coordination = [*(costs.coordination or ()), *_coordination(window, pairs)]
             costs.broker_requests = [*(costs.broker_requests or ()), *_broker_requests(window, pairs)]
 
