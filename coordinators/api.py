@@ -60,6 +60,7 @@ from coordinators.model import (
     group_name_fault,
     topic_name_fault,
 )
+from coordinators.placement import group_home
 from coordinators.views import Views
 
 if TYPE_CHECKING:
@@ -173,8 +174,10 @@ class Coordinator(ABC):
             home = self._homes[group] = self._group_home(group, view)
         return home
 
-    @abstractmethod
-    def _group_home(self, group: str, view: ClusterView) -> int: ...
+    def _group_home(self, group: str, view: ClusterView) -> int:
+        if not view.brokers:
+            raise Unavailable("no live broker is known")
+        return group_home(group, view.brokers)
 
     # --- at this moment -----------------------------------------------------------------------------------
 

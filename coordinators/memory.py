@@ -17,12 +17,12 @@ from coordinators.errors import BrokerIdTaken, OutcomeUnknown, TopicExists, Unav
 from coordinators.idleness import Stamps
 from coordinators.leadership import resigned, succession, with_in_sync
 from coordinators.model import NO_LEADER, Creation, Topic, TopicPartition
-from coordinators.placement import group_home, place
+from coordinators.placement import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from coordinators.model import Broker, ClusterView, Committed, Partition, TopicSettings
+    from coordinators.model import Broker, Committed, Partition, TopicSettings
 
 
 class MemoryCluster:
@@ -139,9 +139,6 @@ class MemoryCoordinator(Coordinator):
 
     async def _find_leader(self, at: TopicPartition) -> Partition:
         return self._known_leader(at)
-
-    def _group_home(self, group: str, view: ClusterView) -> int:
-        return group_home(group, view.brokers)
 
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
