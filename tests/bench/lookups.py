@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from contextlib import suppress
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kazoo.client import KazooClient
 
 from coordinators.meter import Meter
-from coordinators.zookeeper.requests import Create
+from coordinators.zookeeper.requests import Create, Exists
 from coordinators.zookeeper.session import Session
 from tests.bench.raw_zookeeper import connected
 from tests.contract.servers import Server
@@ -82,8 +83,9 @@ async def compared(server: Server, reads: int, rounds: int) -> dict[tuple[str, i
     session, plain = session_at(server.address), KazooClient(server.address)
     await session.start()
     await asyncio.to_thread(plain.start)
-    await session.commit("bench", Create(PATH, DATA))
     try:
+        with suppress(Exists):
+            await session.commit("bench", Create(PATH, DATA))
         for _ in range(rounds):
             for in_flight in IN_FLIGHT:
                 async with await connected(host, int(port)) as raw:
