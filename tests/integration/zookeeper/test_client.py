@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 from typing import TYPE_CHECKING
 
 import pytest
 
 from coordinators.errors import OutcomeUnknown
-from coordinators.zookeeper.client import WITH_KAZOO_MAX
 from coordinators.zookeeper.requests import Create, Write
 from tests.contract.backend import WITHIN_S, asynchronous, eventually
 from tests.contract.backends.zookeeper import session_of
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.java
 LARGE = bytes(200_000)
-MANY = 5 * WITH_KAZOO_MAX
+MANY = 640  # several times what kazoo has at a time
+RESCUED_AFTER_S = 10.0  # an event loop that stands still until the server takes something; less than its session lasts
 
 
 def descriptors() -> int:
@@ -76,9 +76,14 @@ async def test_what_a_server_does_not_take_yet_keeps_neither_the_event_loop_nor_
         session, path = session_of(coordinator), f"{brokers.chroot}/test"
         await session.commit("test", Create(path, b""))
         proxy.silence()
+        rescue = Timer(RESCUED_AFTER_S, proxy.go_on_carrying)
+        rescue.start()
         writes = [asyncio.create_task(session.commit("test", Write(path, LARGE))) for _ in range(MANY)]
         for _ in range(5):  # turns of the loop, for all that it will send by itself
             await asyncio.sleep(0)
+        stood_still = not rescue.is_alive()
+        rescue.cancel()
+        assert not stood_still, "the event loop has waited for the server"
         assert not any(write.done() for write in writes)
         proxy.go_on_carrying()
         async with asyncio.timeout(WITHIN_S):
