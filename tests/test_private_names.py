@@ -67,6 +67,7 @@ def _up(value: ast.expr) -> bool:
 # --- what a class inherits -----------------------------------------------------------------------------------------
 
 
+@cache
 def private_names_in(kind: type) -> set[str]:
     """Private names of a class that is a library's, as far as its source tells."""
     found = {name for name in vars(kind) if is_private(name)}
