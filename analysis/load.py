@@ -104,9 +104,15 @@ def check_elsewhere(spark: SparkSession, address: str) -> None:
 
 
 def is_there(spark: SparkSession, address: str) -> bool:
-    java: Any = spark.sparkContext._jvm
-    path = java.org.apache.hadoop.fs.Path(address)
-    return bool(path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path))
+    from pyspark.errors import AnalysisException  # files of this machine are looked at before Spark is loaded
+
+    try:
+        spark.read.format("binaryFile").load(address)  # which only lists
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return False
+    return True
 
 
 def _schemas() -> dict[str, pa.Schema]:
