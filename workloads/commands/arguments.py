@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FILE: Final = Path("experiments.yaml")
+# The wheel brings the project's own, for a folder that has none.
+PACKAGED: Final = Path(__file__).parents[1] / FILE.name
 DIGITS_MAX: Final = 19
 
 
@@ -25,7 +27,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", type=Path, help=f"default: {FILE}")
+    parser.add_argument("file", nargs="?", type=Path, help=f"default: {FILE}, or the one that was installed")
     parser.add_argument("--profile", default="steady", help="one of the file's profiles; default: %(default)s")
     parser.add_argument(
         "--only", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="a part of it; may be repeated"
@@ -64,4 +66,8 @@ def file_and_only(options: argparse.Namespace) -> tuple[Path, list[str]]:
                 f"--only {word}: must be key=value, such as architecture=dsbs; "
                 "if it is the file, write it before --only"
             )
-    return options.file or FILE, only
+    return options.file or _default_file(), only
+
+
+def _default_file() -> Path:
+    return PACKAGED if PACKAGED.exists() and not FILE.exists() else FILE

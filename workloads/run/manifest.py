@@ -123,6 +123,8 @@ def _processor() -> str:
 def commit() -> str:
     """The commit of the code that runs, with `+changes` where the tree differs; empty outside a checkout."""
     root = Path(__file__).resolve().parents[2]
+    if not (root / "pyproject.toml").exists():
+        return ""  # installed, perhaps inside a checkout of something else
     try:
         head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
         changes = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True, check=True)
