@@ -336,8 +336,8 @@ class Coordinator(ABC):
 
         Raises `Unavailable`, `OutcomeUnknown`, `JournalFailed`: the rest is forgotten by a later call.
         """
-        now_ms = int(self._clock() * 1000)
-        await self.meter.waited("expire_groups", self._idleness.expire(self._kept, members, retention_ms, now_ms))
+        expiring = self._idleness.expire(self._kept, members, retention_ms, self._clock)
+        await self.meter.waited("expire_groups", expiring)
 
     def _check_serves(self, group: str) -> None:
         if (fault := group_name_fault(group)) is not None:

@@ -14,7 +14,7 @@ from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from coordinators.offsets import OffsetStore
 
@@ -69,10 +69,12 @@ class Idleness:
                 over.append(group)
         return Verdict(tuple(renewed), frozenset(over))
 
-    async def expire(self, store: OffsetStore, members: Collection[str], retention_ms: int, now_ms: int) -> None:
-        """Judge the groups of a store, and have it done. Raises what the store does."""
+    async def expire(
+        self, store: OffsetStore, members: Collection[str], retention_ms: int, clock: Callable[[], float]
+    ) -> None:
+        """Judge the groups of a store when it has told their stamps, and carry the verdict out. Raises what it does."""
         stamps = await store.stamps()
-        verdict = self.judge(stamps, members, retention_ms, now_ms)
+        verdict = self.judge(stamps, members, retention_ms, int(clock() * 1000))
         for group in verdict.in_use:
             await store.stamp(group)
         if verdict.over:

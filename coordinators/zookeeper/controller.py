@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from coordinators.errors import Unreadable
 from coordinators.leadership import succession
 from coordinators.zookeeper import znodes
-from coordinators.zookeeper.pipeline import together
-from coordinators.zookeeper.requests import Check, Conflict, Create, Missing, Write
+from coordinators.zookeeper.requests import Check, Conflict, Create, Missing, Write, together
 
 if TYPE_CHECKING:
     from coordinators.model import Partition, TopicPartition
@@ -64,7 +63,9 @@ class Controller:
         if self._elected_in != self._session.id:
             await self._learn_epoch()
         live = self._mirror.brokers
-        changes = [(at, old, new) for at, old in self._mirror.partitions() if (new := succession(old, live)) is not old]
+        changes = [
+            (at, old, new) for at, old in self._mirror.topics.partitions() if (new := succession(old, live)) is not old
+        ]
         await together(self._change(at, new) for at, _, new in changes)
 
     async def _learn_epoch(self) -> None:
@@ -77,7 +78,7 @@ class Controller:
         self._elected_in = session_id
 
     async def _change(self, at: TopicPartition, new: Partition) -> None:
-        path, version = self._tree.state(at), self._mirror.versions[at]
+        path, version = self._tree.state(at), self._mirror.topics.versions[at]
         try:
             await self._session.commit(
                 KIND,
@@ -90,4 +91,4 @@ class Controller:
             self._elected_in = 0
             self._mirror.mark(self._tree.controller if conflict.path != path else path)
         else:
-            self._mirror.put_state(at, new, version + 1)
+            self._mirror.topics.put_state(at, new, version + 1)

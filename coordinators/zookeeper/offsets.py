@@ -1,4 +1,5 @@
-"""Consumer offsets in ZooKeeper: each commit a write, or all that is new written at an interval."""
+"""What consumer groups have committed: each commit a write, or all that is new written at an interval; and which groups
+nobody has used for long."""
 
 from __future__ import annotations
 
@@ -7,20 +8,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from coordinators.errors import CoordinationError, Unavailable, UnknownTopic
+from coordinators.idleness import Stamps
 from coordinators.keyed_lock import Turns
 from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper import znodes
-from coordinators.zookeeper.pipeline import together
-from coordinators.zookeeper.requests import Check, Create, Exists, Missing, Write
+from coordinators.zookeeper.requests import Check, Conflict, Create, Delete, Exists, Missing, Write, together
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 
+    from coordinators.zookeeper.requests import Node
     from coordinators.zookeeper.session import Session
     from coordinators.zookeeper.znodes import Tree
 
 COMMIT: Final = "commit"
 COMMITTED: Final = "committed"
+EXPIRE: Final = "expire_groups"
 PENDING_MAX: Final = 100_000
 ROWS_KNOWN_MAX: Final = 100_000
 FIRST_TRIES_MAX: Final = 5
@@ -233,3 +236,78 @@ class IntervalOffsets(WrittenOffsets):
 
     def forget_groups(self, groups: Collection[str]) -> None:
         self._begun = {key for key in self._begun if key[0] not in groups}
+
+
+class StoredGroups:
+    """`serves` says whether a group is this broker's: each of them looks after its own. A group's stamp is the newest
+    time at which one of its rows was written, by ZooKeeper's own clock: a commit needs to say nothing of it."""
+
+    def __init__(self, session: Session, tree: Tree, serves: Callable[[str], bool]) -> None:
+        self._session = session
+        self._tree = tree
+        self._serves = serves
+
+    async def stamps(self) -> Stamps:
+        """Raises `Unavailable`, `OutcomeUnknown`."""
+        consumers = self._tree.consumers
+        await self._session.commit(EXPIRE, Write(consumers, b""))  # when that was is the time now, by the same clock
+        node = await self._session.get(EXPIRE, consumers)
+        names = await self._session.children(EXPIRE, consumers) or []
+        found = {}
+        for group in filter(self._is_ours, map(znodes.decode_name, names)):
+            at_ms = await self._stamp(group)
+            if at_ms is not None:
+                found[group] = at_ms
+        return Stamps(0 if node is None else node.changed_ms, found)
+
+    def _is_ours(self, group: str) -> bool:
+        return bool(group) and self._serves(group)
+
+    async def _stamp(self, group: str) -> int | None:
+        """Of a group that has no rows, its own: whoever made it never came to write the first."""
+        rows = await self._rows(group)
+        if rows:
+            return max(node.changed_ms for found in rows.values() for node in found.values())
+        node = await self._session.get(EXPIRE, self._tree.group(group))
+        return None if node is None else node.changed_ms
+
+    async def _rows(self, group: str) -> dict[str, dict[str, Node]]:
+        """Topic -> path -> what stands there, of topics in which the group has rows."""
+        topics = await self._session.children(EXPIRE, self._tree.offsets(group)) or []
+        found = await together(self._rows_in(group, topic) for topic in topics)
+        return {topic: rows for topic, rows in zip(topics, found, strict=True) if rows}
+
+    async def _rows_in(self, group: str, topic: str) -> dict[str, Node]:
+        folder = self._tree.offsets_in(group, topic)
+        paths = [f"{folder}/{number}" for number in await self._session.children(EXPIRE, folder) or []]
+        nodes = await together(self._session.get(EXPIRE, path) for path in paths)
+        return {path: node for path, node in zip(paths, nodes, strict=True) if node is not None}
+
+    async def stamp(self, group: str) -> None:
+        """Write one of its rows again, unless somebody else does."""
+        for rows in (await self._rows(group)).values():
+            for path, node in rows.items():
+                with suppress(Conflict):
+                    await self._session.commit(EXPIRE, Write(path, node.data, node.version))
+                return
+
+    async def forget(self, stamps: Mapping[str, int]) -> None:
+        """Whoever commits meanwhile is heard: nothing is deleted that is not as it was judged."""
+        for group, at_ms in stamps.items():
+            if await self._stamp(group) == at_ms:
+                with suppress(Conflict):
+                    await self._forget(group)
+
+    async def _forget(self, group: str) -> None:
+        """A topic's rows in one transaction, then what held them. What is left half done is done by a later call."""
+        tree, rows = self._tree, await self._rows(group)
+        for topic in await self._session.children(EXPIRE, tree.offsets(group)) or []:
+            operations = [Delete(path, node.version) for path, node in rows.get(topic, {}).items()]
+            operations.append(Delete(tree.offsets_in(group, topic)))
+            index = tree.group_in(group, topic)
+            if await self._session.get(EXPIRE, index) is not None:
+                operations.append(Delete(index))
+            await self._session.commit(EXPIRE, *operations)
+        if await self._session.get(EXPIRE, tree.offsets(group)) is not None:
+            await self._session.commit(EXPIRE, Delete(tree.offsets(group)))
+        await self._session.commit(EXPIRE, Delete(tree.group(group)))

@@ -106,7 +106,7 @@ class Registration:
     async def _take_place(self) -> None:
         path = self._tree.broker(self._me.id)
         mine = Create(path, znodes.encode_broker(self._me), ephemeral=True)
-        give_up_at = asyncio.get_running_loop().time() + PATIENCE_TIMEOUTS * self._session.timeout_s
+        give_up_at = asyncio.get_running_loop().time() + PATIENCE_TIMEOUTS * self._session.lease.timeout_s
         while not await self._created(mine):
             node = await self._session.get(KIND, path)
             if node is None or await self._is_mine_now(node, mine):

@@ -8,8 +8,7 @@ from coordinators.errors import TopicExists, Unavailable, UnknownTopic, Unreadab
 from coordinators.model import Topic, TopicPartition, TopicSettings
 from coordinators.placement import place
 from coordinators.zookeeper import znodes
-from coordinators.zookeeper.pipeline import together
-from coordinators.zookeeper.requests import Conflict, Create, Delete, Exists, Missing, Operation, Write
+from coordinators.zookeeper.requests import Conflict, Create, Delete, Exists, Missing, Operation, Write, together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

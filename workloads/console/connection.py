@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from confluent_kafka import Consumer, KafkaError
-    from confluent_kafka.admin._metadata import BrokerMetadata, ClusterMetadata, TopicMetadata
+    from confluent_kafka.admin import BrokerMetadata, ClusterMetadata, TopicMetadata  # type: ignore[attr-defined]
 
 CONNECT_WITHIN_S: Final = 5.0
 ANSWER_WITHIN_S: Final = 10.0

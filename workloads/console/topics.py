@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
-    from confluent_kafka.admin._metadata import PartitionMetadata, TopicMetadata
+    from confluent_kafka.admin import PartitionMetadata, TopicMetadata  # type: ignore[attr-defined]
 
     from workloads.console.connection import Cluster
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from kazoo.client import KazooClient
 
 from coordinators.zookeeper.coordinator import ZooKeeperCoordinator
+from coordinators.zookeeper.session import Session
 from tests.contract.backend import Backend
 from tests.contract.servers import fresh_chroot, shared_server
 
@@ -14,8 +16,28 @@ if TYPE_CHECKING:
 
     from coordinators.api import Coordinator
     from coordinators.model import Broker
+    from coordinators.registry import CoordinatorSetup
 
 SESSION_TIMEOUT_MS = 2_000  # the shortest that the server grants
+_sessions: WeakKeyDictionary[Coordinator, Session] = WeakKeyDictionary()
+
+
+def coordinator_of(setup: CoordinatorSetup, **named: Any) -> ZooKeeperCoordinator:
+    """One whose session a test can meddle with. `named`: what its constructor takes, and `attempt_s` of the session."""
+    attempt_s, opened = named.pop("attempt_s", None), list[Session]()
+
+    def open_session(*arguments: Any, **more: Any) -> Session:
+        opened.append(Session(*arguments, attempt_s=attempt_s, **more))
+        return opened[0]
+
+    coordinator = ZooKeeperCoordinator(setup, opened=open_session, **named)
+    _sessions[coordinator] = opened[0]
+    return coordinator
+
+
+def session_of(coordinator: Coordinator) -> Session:
+    """That of one which `coordinator_of` has made."""
+    return _sessions[coordinator]
 
 
 class LookupBackend(Backend):
@@ -30,14 +52,13 @@ class LookupBackend(Backend):
 
     def made(self, me: Broker) -> Coordinator:
         own: dict[str, object] = {"session_timeout_ms": SESSION_TIMEOUT_MS}
-        return ZooKeeperCoordinator(self.setup(me, connect=self.address, chroot=self.chroot, **{**own, **self.options}))
+        return coordinator_of(self.setup(me, connect=self.address, chroot=self.chroot, **{**own, **self.options}))
 
     async def kill(self, coordinator: Coordinator) -> None:
         """Break its connection for good, and let its session end now instead of after its timeout."""
-        assert isinstance(coordinator, ZooKeeperCoordinator)
-        session = coordinator._session
-        known = session._client.client_id
-        session._handler.abort()
+        client = session_of(coordinator).client
+        known = client.kazoo.client_id
+        client.abandon()
         await asyncio.to_thread(end_session, self.address, known)
 
 

@@ -14,12 +14,14 @@ from coordinators.zookeeper.coordinator import ZooKeeperCoordinator
 from coordinators.zookeeper.session import Session
 from coordinators.zookeeper.znodes import Tree
 from tests.contract.backend import Journals, addressed, until
+from tests.contract.backends.zookeeper import coordinator_of
 from tests.contract.servers import fresh_chroot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from coordinators.model import Broker, TopicPartition
+    from coordinators.registry import Journal
 
 SESSION_TIMEOUT_MS = 2_000  # the shortest that the server grants
 
@@ -43,10 +45,10 @@ class Group:
 
     address: str
     chroot: str = field(default_factory=fresh_chroot)
+    journals: Journals = field(default_factory=Journals)
 
     def __post_init__(self) -> None:
         self.tree = Tree(self.chroot)
-        self._journals = Journals()
         self._made: list[ZooKeeperCoordinator] = []
         self._sessions: list[Session] = []
 
@@ -56,6 +58,8 @@ class Group:
         *,
         clock: Callable[[], float] = monotonic,
         reread_s: float = 60.0,
+        attempt_s: float | None = None,
+        journal: Callable[[str], Journal] | None = None,
         **options: object,
     ) -> ZooKeeperCoordinator:
         broker = addressed(me) if isinstance(me, int) else me
@@ -65,14 +69,14 @@ class Group:
             "metadata": "watch",
             "session_timeout_ms": SESSION_TIMEOUT_MS,
         }
-        setup = CoordinatorSetup(broker, (), self._journals.of(broker), chosen | options)
-        coordinator = ZooKeeperCoordinator(setup, clock=clock, reread_s=reread_s)
+        setup = CoordinatorSetup(broker, (), journal or self.journals.of(broker), chosen | options)
+        coordinator = coordinator_of(setup, clock=clock, reread_s=reread_s, attempt_s=attempt_s)
         self._made.append(coordinator)
         return coordinator
 
     def forget(self, me: int) -> None:
         """The broker's disk is lost."""
-        self._journals.lose(addressed(me))
+        self.journals.lose(addressed(me))
 
     async def start(self, me: int | Broker, **options: Any) -> ZooKeeperCoordinator:
         coordinator = self.made(me, **options)
@@ -87,8 +91,6 @@ class Group:
             auth=auth,
             meter=Meter(),
             clock=monotonic,
-            on_watch=lambda path: None,
-            on_state=lambda: None,
         )
         self._sessions.append(session)
         await session.start()

@@ -10,9 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+NO_REQUEST = b"\x7f\xff\xff\xff"  # a number that none has
+
+
 class Proxy:
     """`address` leads to `port`. `silence` keeps connections open and carries nothing; `cut` breaks them and takes no
-    others; `heal` ends either. `connections` counts those that were made, `carried_bytes` what went through."""
+    others; `heal` ends either. `garble` makes the next answer one to no request. `connections` counts those that were
+    made, `carried_bytes` what went through."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -22,6 +26,7 @@ class Proxy:
         self._open: set[asyncio.StreamWriter] = set()
         self._carrying = asyncio.Event()
         self._accepting = True
+        self._garbling = False
         self.connections = 0
         self.carried_bytes = 0
         self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
@@ -42,13 +47,17 @@ class Proxy:
             return
         self.connections += 1
         self._open |= {writer, back}
-        await asyncio.gather(self._carry(reader, back), self._carry(onwards, writer))
+        await asyncio.gather(self._carry(reader, back), self._carry(onwards, writer, answers=True))
         self._open -= {writer, back}
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool = False
+    ) -> None:
         try:
             while data := await reader.read(65_536):
                 await self._carrying.wait()
+                if answers and self._garbling:
+                    data, self._garbling = data[:4] + NO_REQUEST + data[8:], False
                 self.carried_bytes += len(data)
                 writer.write(data)
         except OSError:
@@ -67,6 +76,9 @@ class Proxy:
     def go_on_carrying(self) -> None:
         """After `silence`: what was said meanwhile arrives after all, as from one who was slow to read it."""
         self._do(self._carrying.set)
+
+    def garble(self) -> None:
+        self._garbling = True
 
     def cut(self) -> None:
         self._do(self._cut)

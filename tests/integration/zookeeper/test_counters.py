@@ -13,6 +13,7 @@ from brokers.rpc.brokerlab_pb2_grpc import AdminStub, DataStub
 from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper.requests import Check, Create, Delete, Write
 from tests.contract.backend import asynchronous
+from tests.contract.backends.zookeeper import session_of
 from tests.integration.zookeeper.brokers import group, led
 from workloads.spec.settings import Architecture, ClusterSettings, Fsync
 from workloads.systems.api import SystemSetup
@@ -77,10 +78,9 @@ async def test_every_commit_is_a_write_and_those_at_an_interval_are_written_toge
         together = await brokers.start(1, offsets="interval", offsets_interval_ms=3_600_000)
         await together.create_topic("orders", 1, 1)
         await together.commit_offsets("readers", {AT: Committed(0)})
-        await together._offsets.flush()
         assert await commits(together, 100) == 0
         before = together.meter.of("commit").requests
-        await together._offsets.flush()
+        await together.stop()
         assert together.meter.of("commit").requests - before == 1
 
 
@@ -98,16 +98,16 @@ async def test_the_bytes_that_are_counted_are_those_on_the_wire(server: Server, 
         coordinator = await brokers.start(1, connect=proxy.address, metadata="lookup", session_timeout_ms=20_000)
         await coordinator.create_topic("orders", 3, 1)
         await coordinator.commit_offsets("readers", {AT: Committed(0, metadata="m")})
-        await coordinator._session.sync("settle", brokers.tree.topics)
+        await session_of(coordinator).sync("settle", brokers.tree.topics)
         counted, carried = total_bytes(coordinator), proxy.carried_bytes
         for number in range(20):
             await led(coordinator, AT)
             await coordinator.commit_offsets("readers", {AT: Committed(number, metadata="m")})
             await coordinator.committed_offsets("readers")
-            await coordinator._session.sync("test", brokers.tree.topics)
-            await coordinator._session.children("test", brokers.tree.topics)
+            await session_of(coordinator).sync("test", brokers.tree.topics)
+            await session_of(coordinator).children("test", brokers.tree.topics)
             path = f"{brokers.chroot}/scratch"
-            await coordinator._session.commit(
+            await session_of(coordinator).commit(
                 "test", Create(path, b"data"), Write(path, b"more"), Check(path), Delete(path)
             )
         assert total_bytes(coordinator) - counted == proxy.carried_bytes - carried

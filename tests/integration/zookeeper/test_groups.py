@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from coordinators.errors import CoordinationError, JournalFailed
 from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper.requests import Create
 from tests.contract.backend import MemoryJournal, asynchronous, eventually
-from tests.contract.backends.zookeeper import end_session
+from tests.contract.backends.zookeeper import end_session, session_of
 from tests.contract.servers import fresh_chroot
 from tests.integration.processes.running import RunningBroker
 from tests.integration.processes.running import eventually as soon
@@ -218,17 +219,16 @@ async def test_a_broker_whose_disk_is_full_enters_with_a_new_session_when_it_can
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with group(server.address) as brokers:
-        coordinator = brokers.made(1)
         journal = FullJournal()
-        coordinator._journal = lambda name: journal
+        coordinator = brokers.made(1, journal=lambda name: journal)
         await coordinator.start()
         await coordinator.create_topic("orders", 1, 1)
-        first = coordinator._session.id
+        first = session_of(coordinator).id
         journal.full = True
-        await asyncio.to_thread(end_session, server.address, coordinator._session._client.client_id)
+        await asyncio.to_thread(end_session, server.address, session_of(coordinator).client.kazoo.client_id)
         await eventually(lambda: any("no room" in record.message for record in caplog.records))
-        assert not coordinator._session.lease_ends > coordinator._clock()
+        assert not session_of(coordinator).lease.ends > monotonic()
         journal.full = False
-        await eventually(lambda: coordinator._session.lease_ends > coordinator._clock())
-        assert coordinator._session.id != first
+        await eventually(lambda: session_of(coordinator).lease.ends > monotonic())
+        assert session_of(coordinator).id != first
         assert (await led(coordinator, AT)).leader == 1

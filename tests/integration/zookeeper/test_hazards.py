@@ -13,16 +13,19 @@ import pytest
 
 from coordinators.errors import BrokerIdTaken, CoordinationError, StaleEpoch, Unavailable
 from coordinators.model import Committed, TopicPartition
-from coordinators.zookeeper import handler as handler_module
-from coordinators.zookeeper import session as session_module
-from coordinators.zookeeper import znodes
-from coordinators.zookeeper.requests import Delete, Write
+from coordinators.zookeeper import client, znodes
+from coordinators.zookeeper.handler import Handler
+from coordinators.zookeeper.requests import Changed, Conflict, Delete, Node, Write
 from tests.contract.backend import WITHIN_S, addressed, asynchronous, eventually, until
-from tests.contract.backends.zookeeper import end_session
+from tests.contract.backends.zookeeper import end_session, session_of
 from tests.integration.zookeeper.brokers import Clock, group, knows, led
 
 if TYPE_CHECKING:
+    from coordinators.model import Partition
     from coordinators.zookeeper.coordinator import ZooKeeperCoordinator
+    from coordinators.zookeeper.requests import Listing, Operation
+    from coordinators.zookeeper.session import Session
+    from coordinators.zookeeper.znodes import Tree
     from tests.contract.servers import Server
     from tests.integration.zookeeper.proxy import Proxy
 
@@ -45,7 +48,7 @@ def leading(coordinator: ZooKeeperCoordinator) -> bool:
 
 def abandon(coordinator: ZooKeeperCoordinator) -> None:
     """SIGKILL, as the server sees it: the connection breaks and the session goes on until its timeout."""
-    coordinator._session._handler.abort()
+    session_of(coordinator).client.abandon()
 
 
 # --- 1: kazoo's state is not a lease ---------------------------------------------------------------------------------
@@ -63,7 +66,7 @@ async def test_1_a_leader_that_is_cut_off_stops_before_its_place_is_given_away_w
         proxy.silence()
         busy = asyncio.create_task(_keep_asking(leader))
         await refused(leader)
-        assert leader._session._client.connected, "kazoo knows of nothing: a client that sends does not ping"
+        assert session_of(leader).client.kazoo.connected, "kazoo knows of nothing: a client that sends does not ping"
         assert 1 in observer.view().brokers, "the server has not given its place away yet"
         busy.cancel()
 
@@ -78,7 +81,7 @@ async def _keep_asking(coordinator: ZooKeeperCoordinator) -> None:
 
 async def _ask(coordinator: ZooKeeperCoordinator) -> None:
     with contextlib.suppress(CoordinationError):
-        await coordinator._session.get("test", coordinator._tree.controller)
+        await session_of(coordinator).get("test", "/")
 
 
 @asynchronous
@@ -87,7 +90,7 @@ async def test_1_an_idle_broker_keeps_its_lease(server: Server) -> None:
     async with group(server.address) as brokers:
         leader = await brokers.start(1)
         at_first = leader.lease_ends
-        await eventually(lambda: leader.lease_ends > at_first + leader._session.lease_s / 2)
+        await eventually(lambda: leader.lease_ends > at_first + session_of(leader).lease.lasts_s / 2)
 
 
 # --- 2: a correct lease is not enough --------------------------------------------------------------------------------
@@ -102,7 +105,7 @@ async def test_2_a_process_that_was_stopped_leads_no_more_though_kazoo_has_not_n
         await leader.create_topic("orders", 1, 1)
         assert leader.known_leader(AT) is not None
         clock.jump(12)
-        assert leader._session._client.connected
+        assert session_of(leader).client.kazoo.connected
         with pytest.raises(Unavailable):
             leader.known_leader(AT)
         with pytest.raises(Unavailable):
@@ -118,7 +121,7 @@ async def test_2_a_leader_that_was_replaced_changes_nothing_at_its_old_epoch(ser
         before = creation.topic.partitions[0]
         old, heir = (first, second) if before.leader == 1 else (second, first)
         await old.change_in_sync(AT, {1, 2}, before.epoch)
-        await asyncio.to_thread(end_session, server.address, old._session._client.client_id)
+        await asyncio.to_thread(end_session, server.address, session_of(old).client.kazoo.client_id)
         for broker in (heir, old):
             await until(broker, lambda view: "orders" in view.topics and view.partition(AT).leader == heir.me.id)
         await eventually(lambda: leading(old))
@@ -136,16 +139,16 @@ async def test_2_a_state_that_changed_after_it_was_read_is_not_written_over(serv
         meddler = await brokers.session()
         path = brokers.tree.state(AT)
         newer = replace(creation.topic.partitions[0], epoch=5)
-        read = leader._session.get
+        read = session_of(leader).get
 
         async def read_and_lose_the_race(kind: str, where: str, **more: bool) -> object:
             node = await read(kind, where, **more)
             if kind == "change_in_sync":
                 await meddler.commit("test", Write(path, znodes.encode_state(newer)))
-                leader._session.get = read  # type: ignore[method-assign]
+                session_of(leader).get = read  # type: ignore[method-assign]
             return node
 
-        leader._session.get = read_and_lose_the_race  # type: ignore[method-assign, assignment]
+        session_of(leader).get = read_and_lose_the_race  # type: ignore[method-assign, assignment]
         with pytest.raises(StaleEpoch):
             await leader.change_in_sync(AT, {1}, 0)
         node = await meddler.get("test", path)
@@ -158,15 +161,45 @@ async def test_2_a_controller_that_was_replaced_passes_nothing_on(server: Server
     """Defence: each of its transactions checks /controller_epoch."""
     async with group(server.address) as brokers:
         controller = await brokers.start(1)
-        creation = await controller.create_topic("orders", 1, 1)
         await until(controller, lambda view: view.controller == 1)
-        meddler = await brokers.session()
-        await meddler.commit("test", Write(brokers.tree.controller_epoch, b"7"))
-        before = creation.topic.partitions[0]
-        await controller._controller._change(AT, replace(before, epoch=1))
-        node = await meddler.get("test", brokers.tree.state(AT))
-        assert node is not None
-        assert znodes.decode_state("", node.data) == before
+        leader, meddler = await brokers.start(2), await brokers.session()
+        creation = await leader.create_topic("orders", 2, 1)
+        at = TopicPartition("orders", next(n for n, found in enumerate(creation.topic.partitions) if found.leader == 2))
+        await knows(controller, "orders")
+        outcome = _of_the_first_change_after_an_election(session_of(controller), meddler, brokers.tree, at)
+        abandon(leader)
+        assert await asyncio.wait_for(outcome, WITHIN_S) == (
+            str(Changed(brokers.tree.controller_epoch)),
+            creation.topic.partitions[at.partition],
+        )
+
+
+def _of_the_first_change_after_an_election(
+    session: Session, meddler: Session, tree: Tree, at: TopicPartition
+) -> asyncio.Future[tuple[str, Partition]]:
+    """Another is elected when the controller is about to write: why it could not, and the state as it then is."""
+    outcome: asyncio.Future[tuple[str, Partition]] = asyncio.get_running_loop().create_future()
+    commit = session.commit
+
+    async def elect_and_commit(kind: str, *operations: Operation) -> None:
+        if kind != "control":
+            await commit(kind, *operations)
+            return
+        session.commit = commit  # type: ignore[method-assign]
+        await meddler.commit("test", Write(tree.controller_epoch, b"7"))
+        refusal = ""
+        try:
+            await commit(kind, *operations)
+        except Conflict as conflict:
+            refusal = str(conflict)
+            raise
+        finally:
+            node = await meddler.get("test", tree.state(at))
+            assert node is not None
+            outcome.set_result((refusal, znodes.decode_state("", node.data)))
+
+    session.commit = elect_and_commit  # type: ignore[method-assign]
+    return outcome
 
 
 # --- 3: kazoo's reconnect backoff expires healthy brokers ------------------------------------------------------------
@@ -185,24 +218,24 @@ async def test_3_the_pause_between_two_attempts_to_reconnect_neither_grows_nor_d
     def sleep(seconds: float) -> None:
         pauses[-1] += seconds
 
-    connect = handler_module.Handler.create_connection
+    connect = Handler.create_connection
 
-    def counted(self: handler_module.Handler, *arguments: object, **named: object) -> object:
+    def counted(self: Handler, *arguments: object, **named: object) -> object:
         pauses.append(0.0)
         if len(pauses) > attempts_max:
             enough.set()
             Event().wait(0.001)
         return connect(self, *arguments, **named)
 
-    monkeypatch.setattr(handler_module.Handler, "sleep_func", staticmethod(sleep))
-    monkeypatch.setattr(handler_module.Handler, "create_connection", counted)
+    monkeypatch.setattr(Handler, "sleep_func", staticmethod(sleep))
+    monkeypatch.setattr(Handler, "create_connection", counted)
     async with group(server.address) as brokers:
         await brokers.start(1, connect=proxy.address)
         proxy.cut()
         assert await asyncio.to_thread(enough.wait, WITHIN_S)
         proxy.heal()
     _, *whole = pauses[:attempts_max]  # before the first attempt there is none
-    assert whole == [pytest.approx(session_module.RECONNECT_DELAY_S)] * (attempts_max - 1)
+    assert whole == [pytest.approx(client.RECONNECT_DELAY_S)] * (attempts_max - 1)
 
 
 @asynchronous
@@ -211,8 +244,7 @@ async def test_3_a_server_that_takes_a_connection_and_says_nothing_is_not_waited
 ) -> None:
     """Defence: an attempt has a time of its own. kazoo gives a server a whole session timeout for its first word."""
     async with group(server.address) as brokers:
-        coordinator = brokers.made(1, connect=proxy.address, session_timeout_ms=60_000)
-        coordinator._session._handler._attempt_s = 0.1
+        coordinator = brokers.made(1, connect=proxy.address, session_timeout_ms=60_000, attempt_s=0.1)
         proxy.silence()
         starting = asyncio.create_task(coordinator.start())
         await eventually(lambda: proxy.connections >= 3)
@@ -230,14 +262,14 @@ async def test_5_a_broker_that_restarts_replaces_its_own_ghost_and_outlives_it(s
     NodeExists taken for success, the registration would go with the old session."""
     async with group(server.address) as brokers:
         before = await brokers.start(1)
-        ghost = before._session._client.client_id
+        ghost = session_of(before).client.kazoo.client_id
         abandon(before)
         after = await brokers.start(1)
         await asyncio.to_thread(end_session, server.address, ghost)
         looker = await brokers.session()
         node = await looker.get("test", brokers.tree.broker(1))
         assert node is not None
-        assert node.owner == after._session.id != ghost[0]
+        assert node.owner == session_of(after).id != ghost[0]
 
 
 @asynchronous
@@ -259,7 +291,7 @@ async def test_5_a_broker_whose_id_has_passed_to_another_while_it_was_cut_off_is
     async with group(server.address) as brokers:
         cut_off = await brokers.start(1, connect=proxy.address)
         proxy.cut()
-        await asyncio.to_thread(end_session, server.address, cut_off._session._client.client_id)
+        await asyncio.to_thread(end_session, server.address, session_of(cut_off).client.kazoo.client_id)
         replacement = replace(addressed(1), kafka_port=19_001, rpc_port=19_002)
         await brokers.start(replacement)
         proxy.heal()
@@ -277,10 +309,10 @@ async def test_5_a_broker_whose_registration_is_taken_away_leads_nothing_until_i
         leader = await brokers.start(1)
         await leader.create_topic("orders", 1, 1)
         if defence == "heartbeat":
-            leader._session._on_watch = lambda path: None
+            session_of(leader).on_watch = lambda path: None
         else:
-            leader._registration.present = _always  # type: ignore[method-assign]
-        returns = _held_back(leader)
+            _always_registered(session_of(leader))
+        returns = _held_back(session_of(leader))
         meddler = await brokers.session()
         await meddler.commit("test", Delete(brokers.tree.broker(1)))
         await refused(leader)
@@ -289,19 +321,28 @@ async def test_5_a_broker_whose_registration_is_taken_away_leads_nothing_until_i
         assert await meddler.get("test", brokers.tree.broker(1)) is not None
 
 
-async def _always() -> bool:
-    return True
+def _always_registered(session: Session) -> None:
+    """As far as its heartbeats tell."""
+    get = session.get
+
+    async def answered(kind: str, path: str, *, watch: bool = False, probe: bool = False) -> Node | None:
+        if kind == "heartbeat":
+            return Node(b"", 0, session.id, 0, 0)
+        return await get(kind, path, watch=watch, probe=probe)
+
+    session.get = answered  # type: ignore[method-assign]
 
 
-def _held_back(coordinator: ZooKeeperCoordinator) -> asyncio.Event:
+def _held_back(session: Session) -> asyncio.Event:
     """Registers again only when told to, which else takes it a few milliseconds."""
-    told, enter = asyncio.Event(), coordinator._registration.enter
+    told, commit = asyncio.Event(), session.commit
 
-    async def when_told() -> None:
-        await told.wait()
-        await enter()
+    async def when_told(kind: str, *operations: Operation) -> None:
+        if kind == "register":
+            await told.wait()
+        await commit(kind, *operations)
 
-    coordinator._registration.enter = when_told  # type: ignore[method-assign]
+    session.commit = when_told  # type: ignore[method-assign]
     return told
 
 
@@ -325,7 +366,7 @@ async def test_6_a_watch_that_never_fired_is_made_good_at_the_slow_interval(serv
     async with group(server.address) as brokers:
         deaf, other = await brokers.start(1, reread_s=0.1), await brokers.start(2)
         await until(deaf, lambda view: 2 in view.brokers)
-        deaf._session._on_watch = lambda path: None
+        session_of(deaf).on_watch = lambda path: None
         await other.create_topic("orders", 1, 1)
         await knows(deaf, "orders")
 
@@ -334,9 +375,7 @@ async def test_6_a_watch_that_never_fired_is_made_good_at_the_slow_interval(serv
 
 
 @asynchronous
-async def test_6_a_topic_of_which_a_watch_has_told_is_asked_for_until_it_has_been_read(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_6_a_topic_of_which_a_watch_has_told_is_asked_for_until_it_has_been_read(server: Server) -> None:
     """Defence: `Mirror.changing`. Else a leader takes messages into the former topic until all is read again."""
     async with group(server.address) as brokers:
         both = {1: await brokers.start(1), 2: await brokers.start(2)}
@@ -345,14 +384,26 @@ async def test_6_a_topic_of_which_a_watch_has_told_is_asked_for_until_it_has_bee
         other = both[3 - leader.me.id]
         await knows(leader, "orders")
         await knows(other, "orders")
-        monkeypatch.setattr(leader._mirror, "refresh", asyncio.Event().wait)  # it reads for as long as the test lasts
+        _reads_for_ever(session_of(leader), brokers.tree.topics)
         await other.delete_topic("orders")
         again = await other.create_topic("orders", 1, 1)
-        await eventually(lambda: "orders" in leader._mirror.changing)
+        await eventually(lambda: leader.known_leader(AT) is None)
         assert leader.view().topics["orders"].life == creation.topic.life, "it has read nothing yet"
-        assert leader.known_leader(AT) is None
         assert await leader.find_leader(AT) == again.topic.partitions[0]
         assert leader.view().topics["orders"].life == again.topic.life
+
+
+def _reads_for_ever(session: Session, folder: str) -> None:
+    """When it lists the folder next, it waits for as long as the test lasts; others that list it do not."""
+    listing = session.listing
+
+    async def endless(kind: str, path: str) -> Listing | None:
+        if path == folder:
+            session.listing = listing  # type: ignore[method-assign]
+            await asyncio.Event().wait()
+        return await listing(kind, path)
+
+    session.listing = endless  # type: ignore[method-assign]
 
 
 @asynchronous
@@ -371,7 +422,7 @@ def _block_until_reconnected(coordinator: ZooKeeperCoordinator, proxy: Proxy, ma
     """Without a turn of the event loop."""
     pause = Event()
     for _ in range(2_000):
-        if proxy.connections > made and coordinator._session._client.connected:
+        if proxy.connections > made and session_of(coordinator).client.kazoo.connected:
             return
         pause.wait(0.005)
     raise AssertionError("kazoo has not reconnected: its thread hangs")
@@ -386,70 +437,13 @@ async def test_a_session_that_is_ended_by_force_is_followed_by_a_new_one_with_ev
     async with group(server.address) as brokers:
         victim, other = await brokers.start(1), await brokers.start(2)
         await until(victim, lambda view: 2 in view.brokers)
-        old = victim._session.id
-        await asyncio.to_thread(end_session, server.address, victim._session._client.client_id)
+        old = session_of(victim).id
+        await asyncio.to_thread(end_session, server.address, session_of(victim).client.kazoo.client_id)
         await until(other, lambda view: 1 not in view.brokers)
         await until(other, lambda view: 1 in view.brokers)
-        assert victim._session.id != old
+        assert session_of(victim).id != old
         await other.create_topic("orders", 2, 2)
         await knows(victim, "orders")
-
-
-@asynchronous
-async def test_a_topic_whose_leader_is_found_is_in_the_view_though_the_rest_is_still_being_read(server: Server) -> None:
-    async with group(server.address) as brokers:
-        reading, other = await brokers.start(1), await brokers.start(2)
-        await until(reading, lambda view: 2 in view.brokers)
-        reading._session._on_watch = lambda path: None
-        await other.create_topic("orders", 1, 1)
-        await reading._mirror.read_topic("orders")
-        assert "orders" not in reading.view().topics
-        await led(reading, AT)
-        assert "orders" in reading.view().topics
-
-
-@asynchronous
-async def test_a_topic_made_again_is_found_as_such_though_no_watch_has_told_of_it(server: Server) -> None:
-    """Else a message could be acknowledged into the log of the topic that was deleted, and go with it."""
-    async with group(server.address) as brokers:
-        asks, other = await brokers.start(1, metadata="lookup"), await brokers.start(2)
-        await until(asks, lambda view: 2 in view.brokers)
-        await other.create_topic("orders", 1, 1)
-        former = (await until(asks, lambda view: "orders" in view.topics)).topic("orders").life
-        asks._session._on_watch = lambda path: None
-        for _ in range(3):
-            await other.delete_topic("orders")
-            made = (await other.create_topic("orders", 1, 1)).topic
-            await led(asks, AT)
-            assert asks.view().topic("orders").life == made.life != former
-
-
-@asynchronous
-async def test_looking_up_what_the_view_has_makes_no_view(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request is looked up, and a view is all topics: read again they are equal, though not the same objects."""
-    async with group(server.address) as brokers:
-        asks = await brokers.start(1, metadata="lookup")
-        await asks.create_topic("orders", 1, 1)
-        await asks._mirror.read_topic("orders")
-        made = []
-        monkeypatch.setattr(asks._views, "publish", lambda **what: made.append(what))
-        for _ in range(3):
-            await led(asks, AT)
-        assert made == []
-
-
-@asynchronous
-async def test_topics_made_again_in_quick_succession_are_told_apart_by_who_watches(server: Server) -> None:
-    async with group(server.address) as brokers:
-        watching, other = await brokers.start(1), await brokers.start(2)
-        for _ in range(20):
-            for name in ("orders", "clicks"):
-                made = (await other.create_topic(name, 3, 1)).topic
-                await other.delete_topic(name)
-        made = (await other.create_topic("orders", 1, 1)).topic
-        view = await until(watching, lambda view: "orders" in view.topics and view.topics["orders"] == made)
-        assert view.topics.keys() == {"orders"}
-        assert not watching._mirror.faults
 
 
 @asynchronous
@@ -473,16 +467,16 @@ async def test_a_silence_shorter_than_the_lease_costs_nothing_but_the_wait(serve
     async with group(server.address) as brokers:
         coordinator = await brokers.start(1, connect=proxy.address, metadata="lookup", session_timeout_ms=20_000)
         await coordinator.create_topic("orders", 1, 1)
-        session_id = coordinator._session.id
+        session_id = session_of(coordinator).id
         proxy.silence()
         asking = asyncio.create_task(_led(coordinator))
         await asyncio.sleep(0)
         proxy.heal()
         with contextlib.suppress(Unavailable):
             await asking
-        await eventually(lambda: coordinator._session.connected)
+        await eventually(lambda: session_of(coordinator).connected)
         assert (await led(coordinator, AT)).leader == 1
-        assert coordinator._session.id == session_id
+        assert session_of(coordinator).id == session_id
 
 
 async def _led(coordinator: ZooKeeperCoordinator) -> object:

@@ -8,9 +8,11 @@ import pytest
 
 from coordinators.model import TopicPartition
 from tests.contract.backend import asynchronous, until
+from tests.contract.backends.zookeeper import session_of
 from tests.integration.zookeeper.brokers import group, knows, led
 
 if TYPE_CHECKING:
+    from coordinators.zookeeper.requests import Listing
     from tests.contract.servers import Server
 
 pytestmark = pytest.mark.java
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.java
 async def test_a_broker_that_lost_its_disk_leads_nothing_that_it_held(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Defence: `ZooKeeperCoordinator._give_up_lost`. Else it leads over an empty log, from offset 0."""
+    """Defence: who enters with a new disk gives up what the tree says that it has. Else it leads over an empty log."""
     async with group(server.address) as brokers:
         first, second = await brokers.start(1), await brokers.start(2)
         creation = await first.create_topic("orders", 2, 2)
@@ -44,18 +46,20 @@ async def test_a_broker_that_lost_its_disk_leads_nothing_that_it_held(
 
 
 @asynchronous
-async def test_a_new_broker_leads_what_is_made_while_it_enters(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_broker_leads_what_is_made_while_it_enters(server: Server) -> None:
     """What is younger than its registration it has not lost."""
     async with group(server.address) as brokers:
         first = await brokers.start(1)
         joining = brokers.made(2)
-        refresh = joining._mirror.refresh
+        session = session_of(joining)
+        listing = session.listing
 
-        async def make_and_refresh() -> None:
-            monkeypatch.setattr(joining._mirror, "refresh", refresh)
+        async def make_and_list(kind: str, path: str) -> Listing | None:
+            """The first that it reads when it is registered."""
+            session.listing = listing  # type: ignore[method-assign]
             await first.create_topic("orders", 2, 1)
-            await refresh()
+            return await listing(kind, path)
 
-        monkeypatch.setattr(joining._mirror, "refresh", make_and_refresh)
+        session.listing = make_and_list  # type: ignore[method-assign]
         await joining.start()
         assert {at.leader for at in joining.view().topics["orders"].partitions} == {1, 2}

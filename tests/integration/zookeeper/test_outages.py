@@ -13,6 +13,7 @@ from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper import session as session_module
 from coordinators.zookeeper.requests import Write
 from tests.contract.backend import WITHIN_S, asynchronous, eventually, until
+from tests.contract.backends.zookeeper import session_of
 from tests.integration.zookeeper.brokers import group, knows, led
 from workloads.processes.ports import free_ports
 
@@ -51,9 +52,9 @@ async def test_lookup_refuses_at_once_and_watch_serves_until_its_lease_ends_and_
         watches = await brokers.start(2, session_timeout_ms=OUTLASTS_MS)
         await asks.create_topic("orders", 1, 1)
         await knows(watches, "orders")
-        sessions = {asks._session.id, watches._session.id}
+        sessions = {session_of(asks).id, session_of(watches).id}
         own_server.stop()
-        await eventually(lambda: not asks._session.connected and not watches._session.connected)
+        await eventually(lambda: not session_of(asks).connected and not session_of(watches).connected)
         with pytest.raises(Unavailable):
             await led(asks, AT)
         assert serving(watches), "its lease has not ended yet"
@@ -63,7 +64,9 @@ async def test_lookup_refuses_at_once_and_watch_serves_until_its_lease_ends_and_
         assert (await led(asks, AT)).replicas == (await led(watches, AT)).replicas
         for broker in (asks, watches):
             await until(broker, lambda view: view.brokers.keys() == {1, 2})
-        assert {asks._session.id, watches._session.id} == sessions, "the server kept the sessions while it was down"
+        assert {session_of(asks).id, session_of(watches).id} == sessions, (
+            "the server kept the sessions while it was down"
+        )
 
 
 @asynchronous
@@ -73,14 +76,14 @@ async def test_commits_at_an_interval_wait_for_zookeeper_to_come_back(own_server
         await home.create_topic("orders", 1, 1)
         await home.commit_offsets("readers", {AT: Committed(6)})
         own_server.stop()
-        await eventually(lambda: not home._session.connected)
+        await eventually(lambda: not session_of(home).connected)
         await home.commit_offsets("readers", {AT: Committed(7)})
         with pytest.raises(Unavailable):
             await home.committed_offsets("readers")
         with pytest.raises(Unavailable):  # of a group that begins
             await home.commit_offsets("others", {AT: Committed(7)})
         own_server.start()
-        await eventually(lambda: home._session.connected)
+        await eventually(lambda: session_of(home).connected)
         looker = await brokers.session()
         path = brokers.tree.offset("readers", AT)
         await written(looker, path, version=1)
@@ -107,10 +110,9 @@ async def test_a_zookeeper_that_comes_back_empty_is_refused_and_no_topic_is_forg
 
 @asynchronous
 async def test_a_broker_of_another_cluster_is_refused(server: Server) -> None:
-    async with group(server.address) as one, group(server.address) as other:
+    async with group(server.address) as one, group(server.address, journals=one.journals) as other:
         await one.start(1)
         await other.start(2)
-        other._journals = one._journals
         with pytest.raises(Unreadable, match="belongs to cluster"):
             await other.start(1)
 
@@ -137,8 +139,8 @@ async def test_a_session_timeout_beyond_what_the_server_grants_does_not_stretch_
     """The server's bound is 20 of its ticks. A broker that took its own wish for it would lead after its death."""
     async with group(server.address) as brokers:
         broker = await brokers.start(1, session_timeout_ms=60_000)
-        assert broker._session.timeout_s == 20
-        assert broker._session.lease_s < 20
+        assert session_of(broker).lease.timeout_s == 20
+        assert session_of(broker).lease.lasts_s < 20
 
 
 @asynchronous

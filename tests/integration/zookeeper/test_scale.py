@@ -9,7 +9,7 @@ import pytest
 
 from coordinators.placement import place
 from tests.contract.backend import asynchronous, eventually, until
-from tests.contract.backends.zookeeper import end_session
+from tests.contract.backends.zookeeper import end_session, session_of
 from tests.integration.zookeeper.brokers import Group, group
 from workloads.scale import MEASURED, PARTITIONS, ZOOKEEPER, Operations, Size
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.java
 REPLICAS = 3
 BYTES_WITHIN = 0.1
-SETTLED_AFTER = 20  # looks at which nothing had changed
+SETTLED_AFTER = 60  # looks at which nothing had changed
 LONG_MS = 20_000  # a session of which nothing is renewed meanwhile
 
 
@@ -44,13 +44,13 @@ class Counted:
 
     async def start(self, number: int) -> None:
         coordinator = self._group.made(number, session_timeout_ms=LONG_MS)
-        told = coordinator._session._on_watch
+        told = session_of(coordinator).on_watch
 
         def fired(path: str) -> None:
             self._fired += 1
             told(path)
 
-        coordinator._session._on_watch = fired
+        session_of(coordinator).on_watch = fired
         self._counted.append(coordinator)
         await coordinator.start()
         self.running[number] = coordinator
@@ -58,8 +58,8 @@ class Counted:
     async def end(self, number: int, address: str) -> None:
         """Its session ends; that costs the others, and not itself."""
         victim = self.running.pop(number)
-        known = victim._session._client.client_id
-        victim._session._handler.abort()
+        known = session_of(victim).client.kazoo.client_id
+        session_of(victim).client.abandon()
         await asyncio.to_thread(end_session, address, known)
 
     async def settled(self) -> Count:
@@ -70,7 +70,7 @@ class Counted:
 
         def quiet() -> bool:
             seen.append(self._total())
-            idle = all(not b._mirror.stale and not b._session._unanswered for b in self.running.values())
+            idle = all(session_of(broker).client.oldest is None for broker in self.running.values())
             return idle and len(seen) > SETTLED_AFTER and len(set(seen[-SETTLED_AFTER:])) == 1
 
         await eventually(quiet)

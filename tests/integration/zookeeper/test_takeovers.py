@@ -11,7 +11,7 @@ from coordinators.errors import Unavailable
 from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper.requests import Create
 from tests.contract.backend import WITHIN_S, asynchronous, until
-from tests.contract.backends.zookeeper import end_session
+from tests.contract.backends.zookeeper import end_session, session_of
 from tests.integration.zookeeper.brokers import Clock, group, knows, led
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ async def test_a_commit_that_comes_while_an_older_one_is_being_written_is_writte
 def held_back(coordinator: ZooKeeperCoordinator) -> tuple[asyncio.Event, asyncio.Event, asyncio.Event]:
     """Set when an offset is about to be written; to be set, for it to be; set when it is."""
     writing, may_write, written = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    commit = coordinator._session.commit
+    commit = session_of(coordinator).commit
 
     async def commit_when_told(kind: str, *operations: Operation) -> None:
         if not any("/offsets/" in operation.path for operation in operations):
@@ -98,7 +98,7 @@ def held_back(coordinator: ZooKeeperCoordinator) -> tuple[asyncio.Event, asyncio
         await commit(kind, *operations)
         written.set()
 
-    coordinator._session.commit = commit_when_told  # type: ignore[method-assign]
+    session_of(coordinator).commit = commit_when_told  # type: ignore[method-assign]
     return writing, may_write, written
 
 
@@ -109,16 +109,16 @@ class Killed(Exception):
 def killed_when_registered(coordinator: ZooKeeperCoordinator) -> list[tuple[int, bytes]]:
     """The process ends when its znode is there, before it does anything else. What lives on is its session: its id and
     password, once it has come to that."""
-    commit, ghosts = coordinator._session.commit, []
+    commit, ghosts = session_of(coordinator).commit, []
 
     async def commit_and_end(kind: str, *operations: Operation) -> None:
         await commit(kind, *operations)
         if any(isinstance(operation, Create) and operation.ephemeral for operation in operations):
-            ghosts.append(coordinator._session._client.client_id)
-            coordinator._session._handler.abort()
+            ghosts.append(session_of(coordinator).client.kazoo.client_id)
+            session_of(coordinator).client.abandon()
             raise Killed
 
-    coordinator._session.commit = commit_and_end  # type: ignore[method-assign]
+    session_of(coordinator).commit = commit_and_end  # type: ignore[method-assign]
     return ghosts
 
 
@@ -140,4 +140,4 @@ async def test_a_broker_that_died_while_it_registered_knows_its_own_ghost(server
         await asyncio.to_thread(end_session, server.address, ghost)
         found = await looker.get("test", brokers.tree.broker(1))
         assert found is not None
-        assert found.owner == after._session.id != ghost[0]
+        assert found.owner == session_of(after).id != ghost[0]

@@ -9,8 +9,7 @@ import pytest
 
 from coordinators.model import Committed, TopicPartition
 from coordinators.zookeeper.offsets import IntervalOffsets
-from coordinators.zookeeper.pipeline import IN_FLIGHT_MAX
-from coordinators.zookeeper.requests import Node, Operation, Write
+from coordinators.zookeeper.requests import IN_FLIGHT_MAX, Node, Operation, Write
 from coordinators.zookeeper.session import Session
 from coordinators.zookeeper.znodes import Tree, encode_committed
 from tests.contract.backend import asynchronous, eventually
