@@ -136,7 +136,10 @@ class Store:
                 self._hear(topic)
 
     def _hear(self, topic: Topic) -> None:
-        """Tell the replicas of a topic that changed, and who waits for one whose log is not open yet."""
+        """Tell the replicas of a topic that changed, and who waits for one whose log is not open yet. A broker that is
+        shut out may hold another life of it."""
+        if topic.life != self._topics[topic.name].life:
+            return
         for number, partition in enumerate(topic.partitions):
             at = TopicPartition(topic.name, number)
             replica = self._held.get(at)
