@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from brokers.listeners.events import Answer
 
 
+Pieces = list[bytes | memoryview]
+
+
 class Output(Enum):
     FREE = auto()
     UNREAD = auto()

@@ -47,8 +47,6 @@ class Connection(asyncio.BufferedProtocol):
         self.idle_sweeps = 0
         self.host = ""
 
-    # --- the event loop's side ----------------------------------------------------------------------------
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername")
         self.host = str(peer[0]) if peer else ""
@@ -89,12 +87,6 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self.tell(Event.DRAINED)
 
-    # --- its owner's side ---------------------------------------------------------------------------------
-
-    def rest(self) -> None:
-        """Hold no more than a quiet client needs."""
-        self.incoming.give_back()
-
     def swept(self) -> bool:
         """Look whether the client has done anything since the last time. True while it is owed an answer, unless that
         is on its way and the client does not read it."""
@@ -103,16 +95,6 @@ class Connection(asyncio.BufferedProtocol):
             self._backlog, self.idle_sweeps = backlog, 0
         self.idle_sweeps += 1
         return self.pipeline.owes and not self.socket.behind
-
-    def close(self) -> None:
-        """Send what is due and end."""
-        self.tell(Event.CLOSE)
-
-    def end_idle(self) -> None:
-        """The same; who was told so before and does not read what is due gets no more of it."""
-        self.tell(Event.GIVE_UP)
-
-    # --- the pipeline's side ------------------------------------------------------------------------------
 
     def tell(self, event: Event, what: Any = None) -> None:
         """Let the pipeline take an event, and do what it asks for."""
@@ -183,5 +165,5 @@ class Connection(asyncio.BufferedProtocol):
         self.tell(Event.TURN_OVER, self._service.budget.crowded)
 
     def _hurry(self, _: None) -> None:
-        asyncio.get_running_loop().call_later(HALF_CLOSED_S_MAX, self.close)
+        asyncio.get_running_loop().call_later(HALF_CLOSED_S_MAX, self.tell, Event.CLOSE)
         self._serving.hurry()

@@ -19,9 +19,9 @@ from brokers.wire.header import RequestHeader, answer, read_body, read_request, 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from brokers.listeners.answers import Pieces
     from brokers.listeners.service import Service
 
-Pieces = list[bytes]
 # ANSWERED with pieces, PROMISED or BLOCKED with a coroutine for them, or NEEDS_COMMITS: not begun.
 Outcome = tuple[Event, Any]
 _COMMIT: Final = ApiKey.OFFSET_COMMIT.name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from brokers.listeners.dispatch import Dispatch, read_fetch
 from brokers.listeners.events import Answer, Event, Kept
@@ -24,11 +24,11 @@ from brokers.wire.errors import ErrorCode, Malformed
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine, Sequence
+    from collections.abc import Awaitable, Sequence
 
+    from brokers.listeners.answers import Pieces
     from brokers.listeners.connection import Connection
     from brokers.listeners.service import Service
-    from brokers.wire.apis.fetch import Records
 
 _PRODUCE: Final = b"\0\0"
 _FETCH: Final = ApiKey.FETCH.name
@@ -139,7 +139,7 @@ class Serving:
             if self._run.failed:
                 self._tell(Event.CLOSE)
             elif durable:
-                self._promise(_after(durable, answers))
+                self._promise(self._connection.spawn(_after(durable, answers)))
             elif answers:
                 self._tell(_ANSWERED, Answer([b"".join(answers)]))
         return self._pipeline.state is SERVING
@@ -170,26 +170,26 @@ class Serving:
         if event is _ANSWERED:
             self._tell(event, Answer(what))
         elif event is Event.PROMISED:
-            self._promise(what, commits=True)
+            self._promise(self._connection.spawn(what), commits=True)
         elif event is Event.BLOCKED:
             self._tell(event)
             self._connection.spawn(what).add_done_callback(self._unblocked)
         else:
             self._tell(event, kept or Kept(bytearray(frame)))
 
-    def _promise(self, pieces: Coroutine[Any, Any, Sequence[Records]], *, commits: bool = False) -> None:
+    def _promise(self, pieces: asyncio.Future[Pieces], *, commits: bool = False) -> None:
         """Answer once that is known, and let others pass."""
         answer = Answer(commits=commits)
+        pieces.add_done_callback(partial(self._known, answer))
         self._tell(Event.PROMISED, answer)
-        self._connection.spawn(pieces).add_done_callback(partial(self._known, answer))
 
-    def _known(self, answer: Answer, done: asyncio.Task[Sequence[Records]]) -> None:
+    def _known(self, answer: Answer, done: asyncio.Future[Pieces]) -> None:
         answer.error = None if done.cancelled() else done.exception()
         if answer.error is None:
             answer.pieces = [] if done.cancelled() else done.result()
         self._tell(Event.KNOWN, answer)
 
-    def _unblocked(self, done: asyncio.Task[Sequence[Records]]) -> None:
+    def _unblocked(self, done: asyncio.Task[Pieces]) -> None:
         """What blocked is over. A handler that raised is a bug: the loop reports it, and the connection ends."""
         if done.cancelled():
             self._tell(Event.BROKEN)
@@ -255,7 +255,7 @@ class Serving:
             self._tell(Event.LOOKED_UP, kept)
 
 
-async def _after(durable: Sequence[Awaitable[None]], answers: list[bytes]) -> Sequence[Records]:
+async def _after(durable: Sequence[Awaitable[None]], answers: list[bytes]) -> Pieces:
     """The answers, once what they promise is on the disk."""
     await asyncio.gather(*durable)
     return [b"".join(answers)]
