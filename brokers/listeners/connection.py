@@ -141,11 +141,15 @@ class Connection(asyncio.BufferedProtocol):
                 Malformed(MalformedReason.FRAME_BUDGET, "a request that others wait for did not come in time")
             ),
             Do.BREAK: self.fail,
-            Do.STOP_READING: lambda _: self.incoming.close(),
+            Do.STOP_READING: self._stop_reading,
             Do.CLOSE: client.close,
             Do.ABORT: client.abort,
         }
         return tuple(actions[action] for action in Do)
+
+    def _stop_reading(self, _: None) -> None:
+        self.incoming.close()
+        self.idle_sweeps = 0  # a client has as long again to read what is due
 
     def _delay(self, _: None) -> None:
         delay_s = self._service.limits.gather_ms / 1000
