@@ -24,9 +24,9 @@ class Event(IntEnum):
     BLOCKED = auto()  # the request just begun holds back what follows
     NEEDS_LEADERS = auto()  # a request is not begun, its leaders have to be looked up: `Kept`
     NEEDS_COMMITS = auto()  # a request is not begun before all commits are over: `Kept`
-    SERVED = auto()  # nothing more is carried out now; what a read brought is left over: list of `Kept`
+    SERVED = auto()  # nothing more is carried out for now: `Served`
     KNOWN = auto()  # a promised answer has its pieces, or will never have them: `Answer`
-    LOOKED_UP = auto()  # the leaders that a request needs are known: `Kept`
+    LOOKED_UP = auto()  # the leaders that requests need are known: list of `Kept`
     CONGESTED = auto()  # the socket has taken less than it was given
     DRAINED = auto()  # it has taken enough to go on, or all while `Do.DRAIN`
     LENT_LEFT = auto()  # an answer has left its files for the socket
@@ -73,6 +73,13 @@ class Read(NamedTuple):
     produces: bool
 
 
+class Served(NamedTuple):
+    """The last answer, if it is not told yet; and of what a read brought, the requests that were not begun."""
+
+    answer: Answer | None
+    rest: Sequence[Kept]
+
+
 class Growth(NamedTuple):
     """Of a large request: whether it waits for room, and whether others may be waiting for it to become whole."""
 
@@ -88,6 +95,9 @@ class Leaders(Enum):
     TOLD = auto()
 
 
+UNASKED, ASKED, TOLD = Leaders  # by their own names, which costs less
+
+
 class Kept:
     """A request that could not be carried out at once, copied. The machine looks at its size and at `leaders`."""
 
@@ -96,7 +106,7 @@ class Kept:
     def __init__(self, frame: bytearray, fetch: FetchRequest | None = None) -> None:
         self.frame = frame
         self.fetch = fetch  # what is read of it already
-        self.leaders = Leaders.UNASKED
+        self.leaders = UNASKED
         self.look_up: LookUp | None = None
 
 

@@ -31,14 +31,14 @@ from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from brokers.listeners.answers import Answers
-from brokers.listeners.events import Actions, Do, Event, Kept, Leaders
+from brokers.listeners.events import ASKED, TOLD, UNASKED, Actions, Do, Event, Kept
 from brokers.listeners.intake import ENDED, Intake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from brokers.listeners.config import ListenerLimits
-    from brokers.listeners.events import Answer, Read
+    from brokers.listeners.events import Answer, Read, Served
 
 
 class State(IntEnum):
@@ -61,24 +61,17 @@ _WAITING: Final = frozenset({READY, LOOKING_UP, COMMITTING, UNREAD})
 class Backlog:
     """Requests that wait, in order. Behind one that had to ask for leaders all others ask as they come."""
 
-    __slots__ = ("_asking_bytes_max", "_bytes", "_bytes_max", "_requests")
+    __slots__ = ("_asking_bytes_max", "_bytes", "_bytes_max", "requests")
 
     def __init__(self, limits: ListenerLimits) -> None:
-        self._requests: deque[Kept] = deque()
+        self.requests: deque[Kept] = deque()
         self._bytes = 0
         self._bytes_max = limits.unsent_bytes_max
         self._asking_bytes_max = limits.waiting_bytes_max
 
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    @property
-    def waits(self) -> bool:
-        return bool(self._requests)
-
     @property
     def _asks(self) -> bool:
-        return bool(self._requests) and self._requests[-1].leaders is not Leaders.UNASKED
+        return bool(self.requests) and self.requests[-1].leaders is not UNASKED
 
     @property
     def full(self) -> bool:
@@ -87,42 +80,43 @@ class Backlog:
     @property
     def looks_up(self) -> bool:
         """Whether the first waits for its leaders."""
-        return self._requests[0].leaders is Leaders.ASKED
+        return self.requests[0].leaders is ASKED
 
-    def add(self, requests: list[Kept]) -> Actions:
+    def add(self, requests: Sequence[Kept]) -> Actions:
         asks = self._asks
-        self._requests += requests
+        self.requests += requests
         self._bytes += sum([len(kept.frame) for kept in requests])
         return _ask(requests) if asks else []
 
     def take(self) -> Kept:
-        kept = self._requests.popleft()
+        kept = self.requests.popleft()
         self._bytes -= len(kept.frame)
         return kept
 
     def put_back(self, kept: Kept) -> Actions:
-        self._requests.appendleft(kept)
+        self.requests.appendleft(kept)
         self._bytes += len(kept.frame)
         return []
 
     def put_back_to_ask(self, kept: Kept) -> Actions:
         """It needs its leaders, though it may have asked before; those behind it ask if they have not."""
-        behind = () if self._asks else tuple(self._requests)
+        behind = () if self._asks else tuple(self.requests)
         self.put_back(kept)
         return _ask((kept, *behind))
 
-    def told(self, kept: Kept) -> Actions:
-        kept.leaders = Leaders.TOLD
+    def told(self, requests: Sequence[Kept]) -> Actions:
+        for kept in requests:
+            kept.leaders = TOLD
         return []
 
     def clear(self) -> None:
-        self._requests.clear()
+        self.requests.clear()
         self._bytes = 0
 
 
 def _ask(requests: Sequence[Kept]) -> Actions:
     for kept in requests:
-        kept.leaders = Leaders.ASKED
+        kept.leaders = ASKED
     return [(Do.LOOK_UP, kept) for kept in requests]
 
 
@@ -145,7 +139,7 @@ class Pipeline:
     @property
     def owes(self) -> bool:
         """Whether a request has not been answered yet."""
-        return self.state is BLOCKED or self.backlog.waits or len(self.answers) > 0
+        return self.state is BLOCKED or bool(self.backlog.requests) or len(self.answers) > 0
 
     def step(self, event: Event, what: Any = None) -> Actions:
         """Take an event; what has to be done, in this order. An action may bring about the next event at once."""
@@ -156,7 +150,9 @@ class Pipeline:
 
     def next(self) -> Kept | None:
         """On `Do.CARRY_ON`, again and again: the next request that is to be carried out, as long as there is one."""
-        return self.backlog.take() if self.serves and self.backlog.waits and not self.backlog.looks_up else None
+        if self.backlog.requests and not self.backlog.looks_up and self.serves:
+            return self.backlog.take()
+        return None
 
     def _settle(self, actions: Actions) -> None:
         """Add what follows from where a step led."""
@@ -177,13 +173,13 @@ class Pipeline:
             return COMMITTING
         if self.answers.full:
             return UNREAD
-        if not self.backlog.waits:
+        if not self.backlog.requests:
             return READY
         return LOOKING_UP if self.backlog.looks_up else SERVING
 
     def _crowded(self) -> bool:
         """Whether so much waits that no more is to be read."""
-        waiting = len(self.backlog) + len(self.answers)
+        waiting = len(self.backlog.requests) + len(self.answers)
         return self.answers.unread or waiting > self._in_flight_max or self.backlog.full
 
     # --- steps --------------------------------------------------------------------------------------------
@@ -219,10 +215,11 @@ class Pipeline:
         self.state = COMMITTING
         return self.backlog.put_back(kept)
 
-    def served(self, rest: list[Kept]) -> Actions:
+    def served(self, served: Served) -> Actions:
+        actions = [] if served.answer is None else self.answers.add(served.answer)
         if self.state is SERVING:
             self.state = READY
-        return self.backlog.add(rest) if rest else []
+        return actions + self.backlog.add(served.rest) if served.rest else actions
 
     def client_ended(self, _: None) -> Actions:
         return [*self.intake.end(), (Do.HURRY, None)] if self.owes else self.intake.end()
@@ -273,7 +270,7 @@ _ROWS: Final[dict[Event, tuple[Step, ...]]] = {
     Event.NEEDS_COMMITS: _row(((SERVING,), Pipeline.wait_for_commits)),
     Event.SERVED: _row(((SERVING, *_HELD), Pipeline.served), (_ENDING, too_late)),
     Event.KNOWN: _row(((*_BETWEEN, CLOSING), Pipeline.know), ((CLOSED,), too_late)),
-    Event.LOOKED_UP: _row(((SERVING, *_HELD), lambda p, kept: p.backlog.told(kept)), (_ENDING, too_late)),
+    Event.LOOKED_UP: _row(((SERVING, *_HELD), lambda p, requests: p.backlog.told(requests)), (_ENDING, too_late)),
     Event.CONGESTED: _row((tuple(State), lambda p, _: p.answers.congested())),
     Event.DRAINED: _row(((*_LIVE, CLOSING), lambda p, _: p.answers.drained()), ((CLOSED,), too_late)),
     Event.LENT_LEFT: _row(((SERVING, UNREAD, CLOSING), lambda p, _: p.answers.left()), ((CLOSED,), too_late)),

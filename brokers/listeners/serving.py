@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, cast
 
 from brokers.listeners.dispatch import Dispatch, read_fetch
-from brokers.listeners.events import Answer, Event, Kept
+from brokers.listeners.events import ASKED, Answer, Event, Kept, Served
 from brokers.listeners.intake import ENDED
 from brokers.listeners.pipeline import CLOSING, SERVING
 from brokers.listeners.requests.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
@@ -62,7 +63,7 @@ class Serving:
         if number < len(frames):
             self.keep(frames[number:])
         else:
-            self._served([])
+            self._served(())
 
     def keep(self, frames: list[tuple[int, int]]) -> None:
         """Copy requests, whose bytes are gone with the next read."""
@@ -77,9 +78,7 @@ class Serving:
         except Malformed as error:
             self._finish_run()
             self._connection.refuse(error)
-        else:
-            self._finish_run()
-        self._served([])
+        self._served(())
 
     def look_up(self, kept: Kept) -> None:
         """Begin to ask for the leaders that a request needs, if it needs any."""
@@ -91,10 +90,10 @@ class Serving:
             self._connection.refuse(error)
             return
         if wanted is None:
-            self._tell(Event.LOOKED_UP, kept)
+            self._tell(Event.LOOKED_UP, [kept])
         else:
             kept.look_up = LookUp(self._service, wanted, self._connection.spawn)
-            kept.look_up.answer.add_done_callback(partial(self._looked_up, kept))
+            kept.look_up.answer.add_done_callback(self._looked_up)
 
     def hurry(self) -> None:
         """Let a fetch wait no longer."""
@@ -128,26 +127,31 @@ class Serving:
             else:
                 self._carry_out(bytes(view[start:end]), None, None)
             if not pipeline.serves:
-                return number
-        self._finish_run()
+                break
         return number
 
     def _finish_run(self) -> bool:
         """Append what the produce requests brought, and answer them; whether to go on."""
-        if self._run:
-            answers, durable = self._run.finish()
-            if self._run.failed:
-                self._tell(Event.CLOSE)
-            elif durable:
-                self._promise(self._connection.spawn(_after(durable, answers)))
-            elif answers:
-                self._tell(_ANSWERED, Answer([b"".join(answers)]))
+        if (answer := self._run_answer()) is not None:
+            self._tell(_ANSWERED, answer)
         return self._pipeline.state is SERVING
 
-    def _served(self, rest: list[Kept]) -> None:
+    def _run_answer(self) -> Answer | None:
+        if not self._run:
+            return None
+        answers, durable = self._run.finish()
+        if self._run.failed:
+            self._tell(Event.CLOSE)
+        elif durable:
+            self._promise(self._connection.spawn(_after(durable, answers)))
+        elif answers:
+            return Answer([b"".join(answers)])
+        return None
+
+    def _served(self, rest: Sequence[Kept]) -> None:
         """Nothing more is carried out for now."""
-        self._tell(_SERVED, rest)
-        waits = self._pipeline.backlog.waits
+        self._tell(_SERVED, Served(self._run_answer(), rest))
+        waits = bool(self._pipeline.backlog.requests)
         if waits is not self._incoming.kept:
             self._incoming.kept = waits
             if not waits:
@@ -248,11 +252,16 @@ class Serving:
             kept.fetch = read_fetch(bytes(frame))
         return kept.fetch and [TopicPartition(part.topic, part.partition) for part in kept.fetch.parts]
 
-    def _looked_up(self, kept: Kept, done: asyncio.Task[Leaders]) -> None:
+    def _looked_up(self, done: asyncio.Task[Leaders]) -> None:
+        """All that can be begun now are told of together, so that their appends are one."""
         if not done.cancelled() and (error := done.exception()) is not None:
             self._connection.fail(error, "a look-up failed")
-        else:
-            self._tell(Event.LOOKED_UP, kept)
+        elif requests := list(takewhile(_is_looked_up, self._pipeline.backlog.requests)):
+            self._tell(Event.LOOKED_UP, requests)
+
+
+def _is_looked_up(kept: Kept) -> bool:
+    return kept.look_up.answer.done() if kept.look_up is not None else kept.leaders is not ASKED
 
 
 async def _after(durable: Sequence[Awaitable[None]], answers: list[bytes]) -> Pieces:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from brokers.listeners.config import ListenerLimits
-from brokers.listeners.events import Answer, Do, Event, Growth, Kept, Read
+from brokers.listeners.events import UNASKED, Answer, Do, Event, Growth, Kept, Read, Served
 from brokers.listeners.intake import Reads
 from brokers.listeners.pipeline import CLOSED, CLOSING, READY, SERVING, Pipeline, State
 
@@ -110,7 +110,7 @@ class AnyConnection(RuleBasedStateMachine):
         self.keep(frames[count:])
 
     def keep(self, frames: list[Request]) -> None:
-        self.tell(Event.SERVED, [self.copy(request) for request in frames])
+        self.tell(Event.SERVED, Served(None, [self.copy(request) for request in frames]))
 
     def look_up(self, kept: Kept) -> None:
         self.of_kept[kept].look_ups += 1
@@ -124,7 +124,7 @@ class AnyConnection(RuleBasedStateMachine):
     def carry_on(self, _: None) -> None:
         while (kept := self.pipeline.next()) is not None:
             self.carry_out(self.of_kept[kept], kept)
-        self.tell(Event.SERVED, [])
+        self.tell(Event.SERVED, Served(None, []))
 
     def carry_out(self, request: Request, kept: Kept | None) -> None:
         """Begin a request, or say what it needs first."""
@@ -247,7 +247,7 @@ class AnyConnection(RuleBasedStateMachine):
 
     def hear_leaders(self, kept: Kept) -> None:
         self.asked.remove(kept)
-        self.tell(Event.LOOKED_UP, kept)
+        self.tell(Event.LOOKED_UP, [kept])
 
     def unblock(self) -> None:
         request, self.blocking = self.blocking, None
@@ -298,7 +298,7 @@ class AnyConnection(RuleBasedStateMachine):
             return
         waiting = len(self.requests) - len(self.begun)
         owed = waiting + len([number for number in self.begun if number not in self.left]) - (self.blocking is not None)
-        asks = waiting and any(kept.leaders.name != "UNASKED" for kept in self.of_kept if self.waits(kept))
+        asks = waiting and any(kept.leaders is not UNASKED for kept in self.of_kept if self.waits(kept))
         bytes_max = LIMITS.waiting_bytes_max if asks else LIMITS.unsent_bytes_max
         reason = (
             self.congested
