@@ -55,6 +55,8 @@ class State(IntEnum):
 # By their own names: Python 3.11 looks an enum's member up slowly, and steps are on the path of every read.
 READY, SERVING, LOOKING_UP, COMMITTING, BLOCKED, UNREAD, CLOSING, CLOSED = State
 _SERVE: Final = Do.SERVE
+_LOOK_UP: Final = Do.LOOK_UP
+_CARRY_ON: Final = Do.CARRY_ON
 _WAITING: Final = frozenset({READY, LOOKING_UP, COMMITTING, UNREAD})
 
 
@@ -76,11 +78,6 @@ class Backlog:
     @property
     def full(self) -> bool:
         return self._bytes > (self._asking_bytes_max if self._asks else self._bytes_max)
-
-    @property
-    def looks_up(self) -> bool:
-        """Whether the first waits for its leaders."""
-        return self.requests[0].leaders is ASKED
 
     def add(self, requests: Sequence[Kept]) -> Actions:
         asks = self._asks
@@ -117,7 +114,7 @@ class Backlog:
 def _ask(requests: Sequence[Kept]) -> Actions:
     for kept in requests:
         kept.leaders = ASKED
-    return [(Do.LOOK_UP, kept) for kept in requests]
+    return [(_LOOK_UP, kept) for kept in requests]
 
 
 class Pipeline:
@@ -150,16 +147,15 @@ class Pipeline:
 
     def next(self) -> Kept | None:
         """On `Do.CARRY_ON`, again and again: the next request that is to be carried out, as long as there is one."""
-        if self.backlog.requests and not self.backlog.looks_up and self.serves:
-            return self.backlog.take()
-        return None
+        requests = self.backlog.requests
+        return self.backlog.take() if requests and requests[0].leaders is not ASKED and self.serves else None
 
     def _settle(self, actions: Actions) -> None:
         """Add what follows from where a step led."""
         if self.state in _WAITING:
             self.state = self._now()
             if self.state is SERVING:
-                actions.append((Do.CARRY_ON, None))
+                actions.append((_CARRY_ON, None))
                 return
         if self.intake.reads is not ENDED:
             self.intake.pace((self.state is not READY or self.answers.waits) and self._crowded(), actions)
@@ -173,9 +169,10 @@ class Pipeline:
             return COMMITTING
         if self.answers.full:
             return UNREAD
-        if not self.backlog.requests:
+        requests = self.backlog.requests
+        if not requests:
             return READY
-        return LOOKING_UP if self.backlog.looks_up else SERVING
+        return LOOKING_UP if requests[0].leaders is ASKED else SERVING
 
     def _crowded(self) -> bool:
         """Whether so much waits that no more is to be read."""
