@@ -45,18 +45,14 @@ class Answers:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._unsent: deque[Answer] = deque()
+        self.unsent: deque[Answer] = deque()
         self._unsent_bytes = 0  # of those that are known, without what lies in files
         self._lent = 0
         self.output = FREE
 
     def __len__(self) -> int:
         """How many have not left."""
-        return len(self._unsent) + (self.output is LEAVING)
-
-    @property
-    def waits(self) -> bool:
-        return bool(self._unsent)
+        return len(self.unsent) + (self.output is LEAVING)
 
     @property
     def full(self) -> bool:
@@ -70,9 +66,9 @@ class Answers:
 
     def add(self, answer: Answer) -> Actions:
         """Send it after all that came before it."""
-        if not self._unsent and not answer.lent and answer.pieces is not None and self.output in _WRITABLE:
+        if not self.unsent and not answer.lent and answer.pieces is not None and self.output in _WRITABLE:
             return [(_WRITE, answer.pieces)]
-        self._unsent.append(answer)
+        self.unsent.append(answer)
         self._lent += answer.lent
         return self.known(answer)
 
@@ -101,17 +97,17 @@ class Answers:
 
     def cut(self) -> None:
         """Forget the first that is not known, and all behind it."""
-        first = next((n for n, answer in enumerate(self._unsent) if answer.pieces is None), len(self._unsent))
-        while len(self._unsent) > first:
-            self._unsent.pop()
+        first = next((n for n, answer in enumerate(self.unsent) if answer.pieces is None), len(self.unsent))
+        while len(self.unsent) > first:
+            self.unsent.pop()
 
     def drop(self) -> None:
         """Nothing leaves any more."""
-        self._unsent.clear()
+        self.unsent.clear()
         self.output = FREE
 
     def _take(self) -> Answer:
-        answer = self._unsent.popleft()
+        answer = self.unsent.popleft()
         self._unsent_bytes -= answer.bytes_in_memory
         self._lent -= answer.lent
         return answer
@@ -119,8 +115,8 @@ class Answers:
     def _send(self) -> Actions:
         """Send what is due, up to the first answer that has to wait."""
         actions: Actions = []
-        while self._unsent and self.output in _WRITABLE:
-            due = self._unsent[0]
+        while self.unsent and self.output in _WRITABLE:
+            due = self.unsent[0]
             if due.error is not None:
                 return [*actions, (Do.BREAK, due.error)]
             if due.pieces is None:

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from brokers.listeners.client_socket import ClientSocket
-from brokers.listeners.events import Do, Event, Growth, Read
+from brokers.listeners.events import Do, Event, Growth
 from brokers.listeners.intake import ON
 from brokers.listeners.pipeline import CLOSING, Pipeline
 from brokers.listeners.serving import Serving
@@ -75,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         frames = self.incoming.received(nbytes)
         if frames:
             self.idle_sweeps = 0
-            self.tell(_ARRIVED, Read(frames, nbytes, self.incoming.data.startswith(_PRODUCE, frames[0][0])))
+            self.tell(_ARRIVED, (frames, nbytes, self.incoming.data.startswith(_PRODUCE, frames[0][0])))
         if self.incoming.fault is not None:
             self.refuse(self.incoming.fault)
         elif self.incoming.large:

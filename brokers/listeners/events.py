@@ -65,19 +65,10 @@ class Do(IntEnum):
 Actions = list[tuple[Do, Any]]
 
 
-class Read(NamedTuple):
-    """`produces` says that the first of the requests, which lie at `frames`, is Produce."""
-
-    frames: list[tuple[int, int]]
-    nbytes: int
-    produces: bool
-
-
-class Served(NamedTuple):
-    """The last answer, if it is not told yet; and of what a read brought, the requests that were not begun."""
-
-    answer: Answer | None
-    rest: Sequence[Kept]
+# Where the requests of a read lie, how many bytes it brought, and whether the first of them is Produce.
+Read = tuple[list[tuple[int, int]], int, bool]
+# The last answer, if it is not told yet; and of what a read brought, the requests that were not begun.
+Served = tuple["Answer | None", "Sequence[Kept]"]
 
 
 class Growth(NamedTuple):

@@ -42,7 +42,8 @@ class Intake:
         self.reads = ON
 
     def arrived(self, read: Read) -> Actions:
-        if read.produces and self._delay is not None and self._delay.after(len(read.frames), read.nbytes):
+        frames, nbytes, produces = read
+        if produces and self._delay is not None and self._delay.after(len(frames), nbytes):
             self._pauses.add(Pause.DELAY)
             return [(Do.DELAY, None)]
         return []

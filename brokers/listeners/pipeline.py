@@ -158,7 +158,7 @@ class Pipeline:
                 actions.append((_CARRY_ON, None))
                 return
         if self.intake.reads is not ENDED:
-            self.intake.pace((self.state is not READY or self.answers.waits) and self._crowded(), actions)
+            self.intake.pace((self.state is not READY or bool(self.answers.unsent)) and self._crowded(), actions)
         elif not self.owes and self.state is not CLOSED:
             self.state = CLOSED
             actions.append((Do.CLOSE, None))
@@ -183,10 +183,10 @@ class Pipeline:
 
     def serve(self, read: Read) -> Actions:
         self.state = SERVING
-        return [*self.intake.arrived(read), (_SERVE, read.frames)]
+        return [*self.intake.arrived(read), (_SERVE, read[0])]
 
     def keep(self, read: Read) -> Actions:
-        return [*self.intake.arrived(read), (Do.KEEP, read.frames)]
+        return [*self.intake.arrived(read), (Do.KEEP, read[0])]
 
     def answer(self, answer: Answer) -> Actions:
         self.commits += answer.commits
@@ -213,10 +213,11 @@ class Pipeline:
         return self.backlog.put_back(kept)
 
     def served(self, served: Served) -> Actions:
-        actions = [] if served.answer is None else self.answers.add(served.answer)
+        answer, rest = served
+        actions = [] if answer is None else self.answers.add(answer)
         if self.state is SERVING:
             self.state = READY
-        return actions + self.backlog.add(served.rest) if served.rest else actions
+        return actions + self.backlog.add(rest) if rest else actions
 
     def client_ended(self, _: None) -> Actions:
         return [*self.intake.end(), (Do.HURRY, None)] if self.owes else self.intake.end()

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, cast
 
 from brokers.listeners.dispatch import Dispatch, read_fetch
-from brokers.listeners.events import ASKED, Answer, Event, Kept, Served
+from brokers.listeners.events import ASKED, Answer, Event, Kept
 from brokers.listeners.intake import ENDED
 from brokers.listeners.pipeline import CLOSING, SERVING
 from brokers.listeners.requests.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
@@ -150,7 +150,7 @@ class Serving:
 
     def _served(self, rest: Sequence[Kept]) -> None:
         """Nothing more is carried out for now."""
-        self._tell(_SERVED, Served(self._run_answer(), rest))
+        self._tell(_SERVED, (self._run_answer(), rest))
         waits = bool(self._pipeline.backlog.requests)
         if waits is not self._incoming.kept:
             self._incoming.kept = waits

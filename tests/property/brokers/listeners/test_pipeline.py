@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from brokers.listeners.config import ListenerLimits
-from brokers.listeners.events import UNASKED, Answer, Do, Event, Growth, Kept, Read, Served
+from brokers.listeners.events import UNASKED, Answer, Do, Event, Growth, Kept
 from brokers.listeners.intake import Reads
 from brokers.listeners.pipeline import CLOSED, CLOSING, READY, SERVING, Pipeline, State
 
@@ -110,7 +110,7 @@ class AnyConnection(RuleBasedStateMachine):
         self.keep(frames[count:])
 
     def keep(self, frames: list[Request]) -> None:
-        self.tell(Event.SERVED, Served(None, [self.copy(request) for request in frames]))
+        self.tell(Event.SERVED, (None, [self.copy(request) for request in frames]))
 
     def look_up(self, kept: Kept) -> None:
         self.of_kept[kept].look_ups += 1
@@ -124,7 +124,7 @@ class AnyConnection(RuleBasedStateMachine):
     def carry_on(self, _: None) -> None:
         while (kept := self.pipeline.next()) is not None:
             self.carry_out(self.of_kept[kept], kept)
-        self.tell(Event.SERVED, Served(None, []))
+        self.tell(Event.SERVED, (None, []))
 
     def carry_out(self, request: Request, kept: Kept | None) -> None:
         """Begin a request, or say what it needs first."""
@@ -219,7 +219,7 @@ class AnyConnection(RuleBasedStateMachine):
         first = len(self.requests)
         some = [Request(first + number, kind) for number, kind in enumerate(kinds)]
         self.requests += some
-        self.tell(Event.ARRIVED, Read(some, REQUEST_BYTES * len(some), grew))  # type: ignore[arg-type] # opaque
+        self.tell(Event.ARRIVED, (some, REQUEST_BYTES * len(some), grew))
         self.waits_for_room = grew
         self.tell(Event.GREW, Growth(grew, has_right_of_way=False))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brokers.listeners.config import ListenerLimits
-from brokers.listeners.events import Actions, Answer, Do, Event, Growth, Kept, Read, Served
+from brokers.listeners.events import Actions, Answer, Do, Event, Growth, Kept
 from brokers.listeners.intake import Reads
 from brokers.listeners.pipeline import TABLE, Pipeline, State, impossible, too_late
 
@@ -31,7 +31,7 @@ GIVE_UP       |XXXXXXXX|
 BROKEN        |XXXXXXX-|
 LOST          |XXXXXXXX|
 """
-WHOLE = Read([(4, 100)], 100, produces=False)
+WHOLE = ([(4, 100)], 100, False)
 
 
 def of(limits: ListenerLimits | None = None) -> Pipeline:
@@ -51,7 +51,7 @@ def serving(limits: ListenerLimits | None = None) -> Pipeline:
 def blocked() -> Pipeline:
     pipeline = serving()
     pipeline.step(Event.BLOCKED)
-    pipeline.step(Event.SERVED, Served(None, []))
+    pipeline.step(Event.SERVED, (None, []))
     assert pipeline.state is State.BLOCKED
     return pipeline
 
@@ -70,7 +70,7 @@ def test_each_event_in_each_state_is_a_step_or_too_late_or_named_as_impossible()
 def test_what_a_read_brings_is_served_at_once_and_answered() -> None:
     pipeline = serving()
     assert pipeline.step(Event.ANSWERED, Answer([b"a"])) == [(Do.WRITE, [b"a"])]
-    assert pipeline.step(Event.SERVED, Served(None, [])) == []
+    assert pipeline.step(Event.SERVED, (None, [])) == []
     assert pipeline.state is State.READY
 
 
@@ -80,7 +80,7 @@ def test_answers_leave_in_the_order_of_their_requests_whatever_becomes_known_fir
     for answer in (first, second):
         pipeline.step(Event.PROMISED, answer)
     assert pipeline.step(Event.ANSWERED, Answer([b"third"])) == []
-    pipeline.step(Event.SERVED, Served(None, []))
+    pipeline.step(Event.SERVED, (None, []))
     second.pieces = [b"second"]
     assert pipeline.step(Event.KNOWN, second) == []
     first.pieces = [b"first"]
@@ -92,7 +92,7 @@ def test_an_answer_that_will_not_come_breaks_the_connection_after_those_before_i
     first, second = Answer(), Answer()
     for answer in (first, second):
         pipeline.step(Event.PROMISED, answer)
-    pipeline.step(Event.SERVED, Served(None, []))
+    pipeline.step(Event.SERVED, (None, []))
     second.error = OSError()
     assert pipeline.step(Event.KNOWN, second) == []
     first.pieces = [b"first"]
@@ -104,7 +104,7 @@ def test_what_follows_a_request_that_blocks_waits_for_its_answer() -> None:
     pipeline = blocked()
     assert done(pipeline.step(Event.ARRIVED, WHOLE)) == [Do.KEEP]
     waits = kept()
-    assert pipeline.step(Event.SERVED, Served(None, [waits])) == []
+    assert pipeline.step(Event.SERVED, (None, [waits])) == []
     assert pipeline.next() is None
     assert done(pipeline.step(Event.ANSWERED, Answer([b"a"]))) == [Do.WRITE, Do.CARRY_ON]
     assert (pipeline.next(), pipeline.next()) == (waits, None)
@@ -114,11 +114,11 @@ def test_when_one_asks_for_leaders_those_behind_it_ask_too_and_are_carried_out_i
     pipeline = serving()
     first, second, third = kept(), kept(), kept()
     assert pipeline.step(Event.NEEDS_LEADERS, first) == [(Do.LOOK_UP, first)]
-    assert pipeline.step(Event.SERVED, Served(None, [second, third])) == [(Do.LOOK_UP, second), (Do.LOOK_UP, third)]
+    assert pipeline.step(Event.SERVED, (None, [second, third])) == [(Do.LOOK_UP, second), (Do.LOOK_UP, third)]
     assert pipeline.step(Event.LOOKED_UP, [second]) == []
     assert pipeline.step(Event.LOOKED_UP, [first]) == [(Do.CARRY_ON, None)]
     assert (pipeline.next(), pipeline.next(), pipeline.next()) == (first, second, None)
-    pipeline.step(Event.SERVED, Served(None, []))
+    pipeline.step(Event.SERVED, (None, []))
     assert pipeline.state is State.LOOKING_UP
 
 
@@ -126,7 +126,7 @@ def test_requests_that_waited_unasked_ask_when_the_first_of_them_needs_its_leade
     pipeline = blocked()
     first, second = kept(), kept()
     pipeline.step(Event.ARRIVED, WHOLE)
-    assert pipeline.step(Event.SERVED, Served(None, [first, second])) == []
+    assert pipeline.step(Event.SERVED, (None, [first, second])) == []
     pipeline.step(Event.ANSWERED, Answer([b"a"]))
     assert pipeline.next() is first
     assert pipeline.step(Event.NEEDS_LEADERS, first) == [(Do.LOOK_UP, first), (Do.LOOK_UP, second)]
@@ -138,7 +138,7 @@ def test_what_depends_on_commits_waits_until_all_are_over() -> None:
     for commit in commits:
         pipeline.step(Event.PROMISED, commit)
     pipeline.step(Event.NEEDS_COMMITS, kept())
-    pipeline.step(Event.SERVED, Served(None, []))
+    pipeline.step(Event.SERVED, (None, []))
     for commit in commits:
         assert pipeline.state is State.COMMITTING
         commit.pieces = [b"c"]
@@ -150,7 +150,7 @@ def test_an_answer_in_files_waits_until_the_socket_has_taken_all_and_holds_back_
     pipeline = serving()
     assert pipeline.step(Event.ANSWERED, Answer([b"records"], lent=True)) == [(Do.DRAIN, None)]
     assert not pipeline.serves
-    pipeline.step(Event.SERVED, Served(None, [kept()]))
+    pipeline.step(Event.SERVED, (None, [kept()]))
     assert pipeline.state is State.UNREAD
     assert pipeline.step(Event.DRAINED)[0] == (Do.LEND, [b"records"])
     assert pipeline.state is State.UNREAD
@@ -170,7 +170,7 @@ def test_the_socket_is_not_read_while_too_many_answers_are_due() -> None:
     answers = [Answer(), Answer()]
     for answer in answers:
         pipeline.step(Event.PROMISED, answer)
-    assert done(pipeline.step(Event.SERVED, Served(None, []))) == [Do.PACE]
+    assert done(pipeline.step(Event.SERVED, (None, []))) == [Do.PACE]
     answers[0].pieces = [b"a"]
     assert done(pipeline.step(Event.KNOWN, answers[0])) == [Do.WRITE, Do.PACE]
     assert pipeline.intake.reads is Reads.ON
@@ -178,16 +178,16 @@ def test_the_socket_is_not_read_while_too_many_answers_are_due() -> None:
 
 def test_the_socket_is_not_read_while_requests_of_a_client_that_pipelines_gather() -> None:
     pipeline = of()
-    produces = Read([(4, 50), (54, 100)], 100, produces=True)
+    produces = ([(4, 50), (54, 100)], 100, True)
     assert done(pipeline.step(Event.ARRIVED, produces)) == [Do.DELAY, Do.SERVE]
-    assert done(pipeline.step(Event.SERVED, Served(None, []))) == [Do.PACE]
+    assert done(pipeline.step(Event.SERVED, (None, []))) == [Do.PACE]
     assert done(pipeline.step(Event.DELAY_OVER)) == [Do.PACE]
     assert pipeline.intake.reads is Reads.ON
 
 
 def test_gathering_can_be_switched_off() -> None:
     pipeline = of(ListenerLimits(gather_ms=0))
-    assert done(pipeline.step(Event.ARRIVED, Read([(4, 50), (54, 100)], 100, produces=True))) == [Do.SERVE]
+    assert done(pipeline.step(Event.ARRIVED, ([(4, 50), (54, 100)], 100, True))) == [Do.SERVE]
 
 
 def test_a_large_request_that_holds_up_others_has_so_long_to_become_whole() -> None:
