@@ -59,7 +59,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.forget(self)
         self.tell(Event.LOST)
-        self._serving.stop()
+        if self._serving.wait is not None:
+            self._serving.wait.cancel()
 
     def eof_received(self) -> bool:
         """A client that only stopped sending still gets the answers that are due. Most have gone for good."""
@@ -170,4 +171,5 @@ class Connection(asyncio.BufferedProtocol):
 
     def _hurry(self, _: None) -> None:
         asyncio.get_running_loop().call_later(HALF_CLOSED_S_MAX, self.tell, Event.CLOSE)
-        self._serving.hurry()
+        if self._serving.wait is not None:
+            self._serving.wait.expire()

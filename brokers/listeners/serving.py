@@ -38,7 +38,7 @@ _SERVED: Final = Event.SERVED
 
 
 class Serving:
-    """Of one `connection`."""
+    """Of one `connection`. `wait` is a fetch that waits."""
 
     def __init__(self, service: Service, connection: Connection) -> None:
         self._service = service
@@ -48,7 +48,7 @@ class Serving:
         self._tell = connection.tell
         self._run = Run(service)
         self._dispatch = Dispatch(service, connection.host)
-        self._wait: Wait | None = None
+        self.wait: Wait | None = None
 
     # --- what the pipeline asks for -----------------------------------------------------------------------
 
@@ -94,16 +94,6 @@ class Serving:
         else:
             kept.look_up = LookUp(self._service, wanted, self._connection.spawn)
             kept.look_up.answer.add_done_callback(self._looked_up)
-
-    def hurry(self) -> None:
-        """Let a fetch wait no longer."""
-        if self._wait is not None:
-            self._wait.expire()
-
-    def stop(self) -> None:
-        """Nobody wants its answer any more."""
-        if self._wait is not None:
-            self._wait.cancel()
 
     # --- in place -----------------------------------------------------------------------------------------
 
@@ -217,14 +207,14 @@ class Serving:
         else:
             self._tell(Event.BLOCKED)
             wait_ms = min(request.wait_ms_max, self._service.limits.fetch_wait_ms_max)
-            self._wait = Wait(reading, wait_ms, self._fetched)
+            self.wait = Wait(reading, wait_ms, self._fetched)
 
     def _known_leaders(self, request: FetchRequest) -> Leaders | None:
         known = [self._service.known_leader(TopicPartition(part.topic, part.partition)) for part in request.parts]
         return None if None in known else cast("Leaders", known)
 
     def _fetched(self, reading: Reading) -> None:
-        self._wait = None
+        self.wait = None
         self._tell(_ANSWERED, Answer(reading.answer(), lent=reading.lent))
 
     # --- what waited --------------------------------------------------------------------------------------
