@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from brokers.listeners.config import ListenerLimits
-from brokers.listeners.events import Event
 from brokers.listeners.requests.fetch import Reading
 from brokers.log.config import FsyncPolicy, LogConfig
 from brokers.log.errors import LogSyncFailed, SequenceError
@@ -253,32 +252,6 @@ def test_one_read_is_one_append_for_each_partition(tmp_path: Path, monkeypatch: 
     run(work())
 
 
-def test_requests_whose_look_ups_are_over_at_once_are_one_append(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def work() -> None:
-        async with listening(tmp_path, kind=HeldBack) as harness:
-            coordinator = harness.coordinator
-            assert isinstance(coordinator, HeldBack)
-            calls: list[int] = []
-            append = Log.append
-
-            def counted(log: Log, batches: Sequence[Batch], epoch: int) -> list[int | SequenceError]:
-                calls.append(len(batches))
-                return append(log, batches, epoch)
-
-            monkeypatch.setattr(Log, "append", counted)
-            client = await harness.connect()
-            client.send(*(produce_request("one", batch(b"v"), correlation_id=n) for n in range(5)))
-            await until(lambda: len(coordinator.asked) == 5)
-            for number in range(5):
-                coordinator.release(number)
-            assert [correlation(answer) for answer in await client.receive_all(5)] == list(range(5))
-            assert calls == [5]
-
-    run(work())
-
-
 def rows_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many batches were appended together, each time."""
     calls: list[int] = []
@@ -441,20 +414,6 @@ def test_a_client_that_reads_nothing_for_long_is_closed_though_it_is_owed_an_ans
             await until(lambda: harness.listener.counts.connections == 1)
             await until(lambda: not harness.listener.counts.connections)
             assert harness.listener.counts.connections_idle_closed >= 1
-
-    run(work())
-
-
-def test_a_client_that_is_told_to_end_has_as_long_again_to_read_what_is_due(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with listening(tmp_path) as harness:
-            client = await harness.connect()
-            client.send(metadata(1))
-            await client.receive()
-            (connection,) = harness.listener._connections._open
-            connection.idle_sweeps = 5
-            connection.tell(Event.GIVE_UP)
-            assert connection.idle_sweeps == 0
 
     run(work())
 
