@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from brokers.listeners.events import Event
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
@@ -35,7 +37,7 @@ class Connections:
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         for connection in tuple(self._open):
-            connection.close()
+            connection.tell(Event.CLOSE)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -76,8 +78,8 @@ class Connections:
         for connection in tuple(self._open):
             owed = connection.swept()
             if connection.idle_sweeps > 1:
-                connection.rest()
+                connection.incoming.give_back()
             if connection.idle_sweeps > _SWEEPS_UNTIL_IDLE and not owed:
                 self._service.metrics.kafka.connections_idle_closed += 1
-                connection.end_idle()
+                connection.tell(Event.GIVE_UP)
         self.start()

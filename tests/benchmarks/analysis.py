@@ -1,4 +1,4 @@
-"""How long the analysis takes, and how much memory, by number of request rows: `python -m tests.benchmarksmarks.analysis`.
+"""How long the analysis takes, and how much memory, by number of request rows: `python -m tests.benchmarks.analysis`.
 
 Rows are generated in parts, one request a row, as the gRPC driver writes them; two sizes are analysed one after the
 other, each by a process of its own, and the ratio of their times is printed: linear is the ratio of their rows.
@@ -31,7 +31,7 @@ _MEGABYTE = 1 << 20
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser("python -m tests.benchmarksmarks.analysis", description=__doc__)
+    parser = argparse.ArgumentParser("python -m tests.benchmarks.analysis", description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000_000, 100_000_000], help="sizes, smallest first")
     parser.add_argument("--memory-mb", type=int, default=1024, help="Spark's heap (%(default)s)")
     parser.add_argument(

@@ -1,0 +1,86 @@
+"""One client's requests other than Produce, read and handed to what carries them out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from brokers.listeners.events import Event
+from brokers.listeners.requests.commit import commit_one
+from brokers.listeners.requests.table import HANDLERS
+from brokers.listeners.service import Caller
+from brokers.wire.apis import fetch as fetch_wire
+from brokers.wire.apis.fetch import FetchRequest
+from brokers.wire.apis.offsets import CommitTemplate, SingleCommit, is_of_one_partition
+from brokers.wire.apis.table import Api, ApiKey
+from brokers.wire.errors import ErrorCode
+from brokers.wire.header import RequestHeader, answer, read_body, read_request, version_list
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from brokers.listeners.answers import Pieces
+    from brokers.listeners.service import Service
+
+# ANSWERED with pieces, PROMISED or BLOCKED with a coroutine for them, or NEEDS_COMMITS: not begun.
+Outcome = tuple[Event, Any]
+_COMMIT: Final = ApiKey.OFFSET_COMMIT.name
+_ANSWERED: Final = Event.ANSWERED
+_NOT_BEGUN: Outcome = (Event.NEEDS_COMMITS, None)
+
+
+class Dispatch:
+    """`host` is the client's."""
+
+    def __init__(self, service: Service, host: str) -> None:
+        self._service = service
+        self._host = host
+        self._commit_template: CommitTemplate | None = None
+
+    def carry_out(self, frame: bytes, *, commits: bool) -> FetchRequest | Outcome:
+        """What came of a request, or what a fetch asks for. `commits` are under way. Raises `Malformed`."""
+        if self._commit_template is not None and (commit := self._commit_template.read(frame)) is not None:
+            return self._commit_one(self._commit_template, commit)
+        header, api, at = read_request(frame)
+        if api.key is ApiKey.FETCH:
+            return fetch_wire.read(frame, at, header.version, header.correlation_id)
+        if commits and api.key is not ApiKey.OFFSET_COMMIT:
+            return _NOT_BEGUN
+        if api.key is ApiKey.API_VERSIONS:
+            self._service.metrics.kafka.add(api.key.name)
+            if header.version <= api.version_max:
+                read_body(header, api, frame, at)
+            return _ANSWERED, [version_list(header, api)]
+        message = read_body(header, api, frame, at)
+        if api.key is ApiKey.OFFSET_COMMIT and is_of_one_partition(message):
+            template = self._commit_template = CommitTemplate(frame, header.version, message)
+            return self._commit_one(template, cast("SingleCommit", template.read(frame)))
+        return _NOT_BEGUN if commits else self._handle(header, api, message)
+
+    def _handle(self, header: RequestHeader, api: Api, message: object) -> Outcome:
+        self._service.metrics.kafka.add(api.key.name)
+        result = HANDLERS[api.key](self._service, Caller(header.client_id, self._host, header.version), message)
+        if asyncio.iscoroutine(result):
+            return Event.BLOCKED, _answer(header, api, result)
+        return _ANSWERED, [answer(header, api, result)]
+
+    def _commit_one(self, template: CommitTemplate, commit: SingleCommit) -> Outcome:
+        self._service.metrics.kafka.add(_COMMIT)
+        outcome = commit_one(self._service, template, commit)
+        if isinstance(outcome, ErrorCode):
+            return _ANSWERED, [template.answer(commit, outcome)]
+        return Event.PROMISED, _commit_answer(template, commit, outcome)
+
+
+def read_fetch(frame: bytes) -> FetchRequest | None:
+    """None for any other request. Raises `Malformed`."""
+    header, api, at = read_request(frame)
+    return fetch_wire.read(frame, at, header.version, header.correlation_id) if api.key is ApiKey.FETCH else None
+
+
+async def _answer(header: RequestHeader, api: Api, result: Awaitable[object]) -> Pieces:
+    return [answer(header, api, await result)]
+
+
+async def _commit_answer(template: CommitTemplate, commit: SingleCommit, outcome: Awaitable[ErrorCode]) -> Pieces:
+    return [template.answer(commit, await outcome)]
