@@ -134,13 +134,16 @@ class Serving:
         if self._run.failed:
             self._tell(Event.CLOSE)
             return None
-        last = answers.pop() if answers and isinstance(answers[-1], bytes) else None
+        last: Answer | None = None
         for found in answers:
+            if last is not None:
+                self._tell(_ANSWERED, last)
             if isinstance(found, bytes):
-                self._tell(_ANSWERED, Answer([found]))
+                last = Answer([found])
             else:
+                last = None
                 self._promise(found)
-        return None if last is None else Answer([last])
+        return last
 
     def _served(self, rest: Sequence[Kept]) -> None:
         """Nothing more is carried out for now."""

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarksmarks.coordination`: how long until all brokers agree after a change, and what that costs.
+"""`python -m tests.benchmarks.coordination`: how long until all brokers agree after a change, and what that costs.
 
 Three real brokers of each architecture in turn. A change is a topic that is created, a broker that is killed, or one
 that is started again; it is agreed on when every live broker shows it to those who ask. Coordination is counted by the
@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.benchmarksmarks.agreement import BROKERS, PARTITIONS, Brokers, NeverAgreed, Seen
+from tests.benchmarks.agreement import BROKERS, PARTITIONS, Brokers, NeverAgreed, Seen
 from workloads.errors import BrokerlabError
 from workloads.processes.ports import free_ports
 from workloads.run.manifest import commit, machine, now
@@ -36,7 +36,7 @@ from workloads.services.zookeeper import ZooKeeperServer, jar_version
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.benchmarksmarks.agreement import Spent
+    from tests.benchmarks.agreement import Spent
 
 RESULTS: Final = Path("results")
 ARCHITECTURES: Final[dict[str, dict[str, Any]]] = {
@@ -198,7 +198,7 @@ def header(about: dict[str, Any]) -> str:
 
 def main() -> int:
     about_it = __doc__.partition("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarksmarks.coordination", description=about_it)
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.coordination", description=about_it)
     parser.add_argument("--changes", type=int, default=10, metavar="N", help="of each kind; default: %(default)s")
     parser.add_argument("--architectures", nargs="+", choices=ARCHITECTURES, default=list(ARCHITECTURES))
     options = parser.parse_args()

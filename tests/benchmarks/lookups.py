@@ -1,7 +1,7 @@
 """What kazoo costs: the same reads of one znode by a raw client, by a broker's session, and by kazoo as it comes.
 
-`python -m tests.benchmarks.lookups` prints processor time of this process for each read, and the reads in a second, with
-one under way and with many; the three in turn, medians of rounds, and each as a multiple of the raw client's.
+`python -m tests.benchmarks.lookups` prints processor time of this process for each read, and the reads in a second,
+with one under way and with many; the three in turn, medians of rounds, and each as a multiple of the raw client's.
 """
 
 from __future__ import annotations

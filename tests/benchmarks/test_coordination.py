@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.benchmarksmarks.coordination import CREATED, DIED, Record, as_csv, markdown
+from tests.benchmarks.coordination import CREATED, DIED, Record, as_csv, markdown
 
 RECORDS = [
     *[Record("dsbs", CREATED, number, agreed_ms, 4, 446) for number, agreed_ms in enumerate((8.0, 12.0, 10.0))],
