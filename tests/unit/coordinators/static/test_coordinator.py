@@ -91,6 +91,22 @@ def test_a_back_end_that_is_not_there_is_refused_with_those_that_are() -> None:
         create("raft", setup(Journals()))
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nowhere:Coordinator", "nowhere:Coordinator cannot be loaded: No module named 'nowhere'"),
+        ("coordinators.api:Cordinator", "cannot be loaded: module 'coordinators.api' has no attribute 'Cordinator'"),
+        (":Coordinator", "cannot be loaded: Empty module name"),
+        ("coordinators.api:", "'coordinators.api:'"),
+    ],
+)
+def test_a_back_end_outside_the_product_that_is_not_there_is_refused_with_the_reason(name: str, why: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        create(name, setup(Journals()))
+    assert why in str(refused.value)
+
+
 def test_the_registry_makes_what_it_names() -> None:
     assert isinstance(create("static", setup(Journals())), StaticCoordinator)
+    assert isinstance(create(BACK_ENDS["static"], setup(Journals())), StaticCoordinator)
     assert set(BACK_ENDS) >= {"static", "zookeeper"}
