@@ -15,7 +15,7 @@ import gc
 import json
 from collections import Counter
 from contextlib import contextmanager
-from time import monotonic, monotonic_ns
+from time import monotonic, monotonic_ns, process_time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from confluent_kafka import Consumer as KafkaConsumer
@@ -123,6 +123,7 @@ class Producer:
         chunk = self._chunk_messages()
         self._payloads = self._payload_chunks(chunk)
         self._brokers_up = False
+        self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first send to the last answer
         largest = 2 * job.batch_size * job.message_size + 100_000
         self._kafka = KafkaProducer(
             {
@@ -172,7 +173,7 @@ class Producer:
         rows: list[dict[str, Any]] = [{"value": b""} for _ in range(chunk)]
         on_their_way_max = self._on_their_way_max(chunk)
         sent: list[tuple[int, range]] = []
-        total, started_ns = 0, monotonic_ns()
+        total, started_ns, cpu_s = 0, monotonic_ns(), process_time()
         for number, values in enumerate(self._payloads):
             intended_ns = None if job.rate is None else started_ns + int(total / job.rate * NS_PER_S)
             self._wait(slices, total, on_their_way_max, intended_ns)
@@ -194,6 +195,7 @@ class Producer:
             kafka.poll(0)
             slices.acknowledged(total - len(kafka))
         self._finish(slices, total)
+        self.cpu_s = process_time() - cpu_s
         return sent
 
     def _wait(self, slices: Slices, total: int, on_their_way_max: int, until_ns: int | None) -> None:
@@ -280,6 +282,7 @@ class Consumer:
         self._kept_bytes = 0
         self._committed_ns = 0
         self._commit_failed = ""
+        self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first fetch to the last message
         self._kafka = KafkaConsumer(
             {
                 "bootstrap.servers": ",".join(job.bootstrap),
@@ -344,12 +347,14 @@ class Consumer:
         self._seen.ids = {partition: bytearray() for partition in self._next}
         with _no_garbage_collection():
             started_ns = self._committed_ns = monotonic_ns()
+            cpu_s = process_time()
             self._kafka.assign([TopicPartition(self._job.topic, *place) for place in self._next.items()])
             signals.started()
             try:
                 self._consume(signals, started_ns)
             except KafkaException as error:
                 raise DriverError(f"consuming {self._job.topic!r}: {error}") from error
+            self.cpu_s = process_time() - cpu_s
             self._look_through()
         return self._seen
 
