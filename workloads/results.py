@@ -60,6 +60,7 @@ def trial_schema() -> pa.Schema:
         ("experiments", pa.list_(text)),  # the experiments that share the cell
         ("architecture", text),
         ("architecture_rank", pa.int32()),  # its place in experiments.yaml
+        ("system", text),                # of workloads/systems; records of before have none, and are brokerlab's
         ("try", pa.int32()),             # counts from 1
         ("position", pa.int32()),        # place in the order in which the run went
         ("mode", text),                  # split | streaming

@@ -9,6 +9,7 @@ from workloads.clients.client_files import with_trial_id
 from workloads.faults.injection import as_history
 from workloads.measure.metering import Costs
 from workloads.results import SCHEMA_VERSION
+from workloads.systems.architectures import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,6 +96,7 @@ class TrialRecord:
             "experiments": list(cell.experiments),
             "architecture": trial.architecture.name,
             "architecture_rank": _rank(plan, trial),
+            "system": row_of(trial.architecture).system,
             "try": trial.block,
             "position": trial.position,
             "mode": cell.mode,

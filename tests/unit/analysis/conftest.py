@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 
 from analysis import pipeline, publish
@@ -15,7 +14,6 @@ from analysis.charts.style import Drawn
 from analysis.findings import Findings
 from analysis.session import spark_session
 from tests import made_findings, made_records
-from workloads import results
 from workloads.processes.java import find_java
 
 if TYPE_CHECKING:
@@ -52,11 +50,3 @@ def found() -> Findings:
 @pytest.fixture(scope="session")
 def drawn(found: Findings) -> list[Drawn]:
     return publish.draw(found)
-
-
-@pytest.fixture
-def with_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records in which each trial names its system."""
-    schema = results.trial_schema()
-    named = schema if "system" in schema.names else schema.append(pa.field("system", pa.string()))
-    monkeypatch.setattr(results, "trial_schema", lambda: named)

@@ -102,7 +102,6 @@ def test_other_schema_version_is_refused_though_the_columns_are_the_same(folder:
     refused(folder, f"schema version {results.SCHEMA_VERSION}, 7")
 
 
-@pytest.mark.usefixtures("with_system")
 def test_trials_of_before_that_name_no_system_are_good(tmp_path: Path) -> None:
     folder = made_records.write(tmp_path, [MadeTrial("static"), MadeTrial("dsbs")])
     path = trial_file(folder)
@@ -113,7 +112,6 @@ def test_trials_of_before_that_name_no_system_are_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.usefixtures("with_system")
 def test_a_trial_of_before_is_of_brokerlabs_own_system(spark: SparkSession, tmp_path: Path) -> None:
     made = [MadeTrial("static"), MadeTrial("kafka-kraft", columns={"system": "kafka"}), MadeTrial("dsbs")]
     folder = made_records.write(tmp_path, made)

@@ -57,7 +57,6 @@ def test_steps_are_said_in_their_order(spark: SparkSession, run_folder: Path) ->
     ]
 
 
-@pytest.mark.usefixtures("with_system")
 def test_what_a_system_cannot_give_stays_empty_all_the_way(spark: SparkSession, tmp_path: Path) -> None:
     folder = made_records.write(tmp_path, made_records.foreign_run())
     found = pipeline.findings(spark, folder, lambda step: None)
