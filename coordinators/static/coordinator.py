@@ -49,7 +49,7 @@ class StaticCoordinator(Coordinator):
             with suppress(JournalFailed):  # on a full disk, or a read-only one, what is there can still be read
                 self._topics_journal.replace(map(_record, self._latest.values()))
         self._offsets = OffsetTable(self._journal("offsets"), self._life_of)
-        self._kept = KeptOffsets(self._offsets, self._known_leader)
+        self._kept = KeptOffsets(self._offsets, lambda at: self.view().partition(at))
         topics = {name: self._topic(entry) for name, entry in self._latest.items() if entry.live}
         self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
         self._topics.open()
