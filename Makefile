@@ -6,7 +6,7 @@ LOCK := requirements.lock
 SETUP := $(VENV)/.set-up-from
 RUN_ARGUMENTS ?=
 
-# Brokers and clients are started anew for each part of a run: compiled once, brokers load in two thirds of the time.
+# A run starts brokers and clients many times: compiled once, brokers load in two thirds of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -15,9 +15,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 28
 
-setup: $(SETUP)  ## make .venv (every target that needs it does so by itself)
+setup: $(SETUP)  ## make .venv (every target that needs it does this first)
 
-# Made again when the lock or the Python behind it changes, not otherwise: the stamp holds what it was made from.
+# Rebuilt when the lock or the Python behind it changes, not otherwise: the stamp names both.
 $(SETUP): $(LOCK)
 	@sh .ci/set-up "$(PYTHON)" "$(VENV)" "$(LOCK)" "$@"
 
@@ -46,17 +46,17 @@ check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to 
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m brokers.rpc.generate --check
 
-# A cluster that somebody else runs stands in the file by its address, so there it is another file.
+# A cluster that somebody else runs is named by its address in the file, so the run gets a file of its own.
 ADDRESS := $(if $(findstring :,$(PEER)),$(PEER))
 bench: $(SETUP)  ## speed of the data plane; PEER=kafka-kraft beside Apache Kafka, PEER=host:port beside any cluster
 	@$(if $(ADDRESS),mkdir -p results && sed 's/127\.0\.0\.1:9092/$(ADDRESS)/' experiments.yaml > results/experiments.yaml)
 	@$(BIN)/brokerlab run $(if $(ADDRESS),results/experiments.yaml) --profile bench --only architecture=static \
 	  $(if $(PEER),architecture=$(if $(ADDRESS),external,$(PEER))) $(RUN_ARGUMENTS)
 
-kafka: $(SETUP)  ## fetch Apache Kafka, which the profile reference runs beside our brokers
+kafka: $(SETUP)  ## fetch Apache Kafka, for the profiles reference and bench
 	@$(BIN)/python -m workloads.systems.kafka_jars
 
-bench-coordination: $(SETUP)  ## time to agreement, messages and bytes of a change, each architecture
+bench-coordination: $(SETUP)  ## time to agreement, messages and bytes of a change, for each architecture
 	@$(BIN)/python -m tests.benchmarks.coordination $(RUN_ARGUMENTS)
 
 bench-analysis: $(SETUP)  ## 10 and 100 million request rows through the analysis
@@ -72,19 +72,19 @@ kills: $(SETUP)  ## 1,000 kills of a log that acknowledges after the sync; 10,00
 sim: $(SETUP)  ## 10,000 simulated DSBS clusters on a faulty network
 	@$(BIN)/python -m tests.campaigns.sim --runs 10000 $(RUN_ARGUMENTS)
 
-mutants: $(SETUP)  ## break each promise by hand; the mutants that no test finds are printed
+mutants: $(SETUP)  ## break each promise in a copy, and print the mutants that no test finds
 	@$(BIN)/python -m tests.campaigns.mutants $(RUN_ARGUMENTS)
 
-bare:  ## the first commands of README on a bare Debian (root and debootstrap); TARGETS="run quick test"
+bare:  ## README's first commands on a bare Debian (needs root and debootstrap); TARGETS="run quick test"
 	@$(PYTHON) -m tests.campaigns.bare $(TARGETS) $(RUN_ARGUMENTS)
 
 clean:  ## remove .venv, results and caches
 	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-proto: $(SETUP)  ## generate the protobuf modules anew
+proto: $(SETUP)  ## generate the protobuf modules again
 	@$(BIN)/python -m brokers.rpc.generate
 
-lock:  ## resolve pyproject.toml into the lock file anew (needs uv)
+lock:  ## resolve pyproject.toml into the lock file again (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file $(LOCK)

@@ -42,7 +42,7 @@ def _reason(error: OSError | UnicodeError) -> str:
 
 
 def _is_here(family: int, place: tuple[object, ...]) -> bool:
-    """Whether a port that nobody asked for can be had there. What else may fail is told by who listens in earnest."""
+    """Whether a port that nobody asked for can be had there. Other failures show when the broker listens."""
     try:
         with socket.socket(family, socket.SOCK_STREAM) as trial:
             trial.bind(place)

@@ -160,7 +160,7 @@ async def _maintain(store: Store) -> None:
 
 
 async def _expire_groups(coordinator: Coordinator, groups: Groups, retention_ms: int) -> None:
-    """Forget what groups committed that nobody uses. What cannot be forgotten now is forgotten later."""
+    """Expire the offsets of unused groups. A group that cannot be expired now is expired later."""
     while True:
         await asyncio.sleep(min(max(retention_ms / 1000 / EXPIRY_PARTS, EXPIRY_S_MIN), EXPIRY_S_MAX))
         try:

@@ -39,7 +39,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TopicDefaults:
-    """What a topic has that says nothing of its own, and whether topics come to be by being used."""
+    """The defaults of a topic that sets none of these, and whether a metadata request creates a topic."""
 
     auto_create: Annotated[bool, TRUTH] = False
     partitions: Count = 1
@@ -49,7 +49,7 @@ class TopicDefaults:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsConfig:
-    """What groups commit is kept until nobody has used the group for that long; Kafka's default."""
+    """A group's offsets expire after this time without use; Kafka's default."""
 
     retention_ms: Annotated[int, whole(1, INT64_MAX)] = 7 * 24 * 60 * 60 * 1000
 

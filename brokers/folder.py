@@ -1,8 +1,8 @@
 """A broker's data_dir: one process's at a time, and one broker's for ever.
 
 Both are about the same mistake, a config that names another broker's folder. While that one runs, two would destroy
-it; while it is stopped, the wrong one would find none of its own partitions in it, start anew beside what is there, and
-acknowledge what nobody finds again once the folders are put right.
+it; while it is stopped, the wrong one would find none of its own partitions in it, start empty beside them, and
+acknowledge messages that are lost once the folders are put right.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def locked(folder: Path, files: Files = OS_FILES) -> int:
 
 
 def _opened(folder: Path, files: Files) -> int:
-    """What is locked: a file, for reading where its file system is read-only, and the folder where there is none."""
+    """The lock: a file, for reading where its file system is read-only, and the folder where there is none."""
     try:
         return files.open_append(folder / LOCK)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a broker counts of its data plane. Plain integers, added to on the hot path and read by `Statistics`."""
+"""A broker's counters of its data plane. Plain integers, added to on the hot path and read by `Statistics`."""
 
 from __future__ import annotations
 

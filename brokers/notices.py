@@ -1,4 +1,4 @@
-"""What the disk did to logs and journals: told on standard error, one line each, and counted for `Statistics`."""
+"""Events of the disk in logs and journals: told on standard error, one line each, and counted for `Statistics`."""
 
 from __future__ import annotations
 

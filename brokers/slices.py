@@ -29,7 +29,7 @@ class Slices(asyncio.Lock):
 
     @staticmethod
     async def unpack(unpack: Unpack, batch: memoryview, header: BatchHeader, bytes_max: int) -> bytes | memoryview:
-        """What `unpack` gives, by a thread where there is anything to unpack: the codecs let others run meanwhile."""
+        """The result of `unpack`, by a thread where there is anything to unpack: the codecs let other threads run."""
         if header.codec == Codec.NONE:
             return unpack(batch, header, bytes_max)
         return await asyncio.get_running_loop().run_in_executor(None, unpack, batch, header, bytes_max)

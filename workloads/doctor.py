@@ -1,4 +1,4 @@
-"""What this machine has of what the instrument needs, and the one command that mends what is missing."""
+"""The instrument's requirements on this machine, and the one command that mends each missing one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _java() -> str:
 
 
 def _program(program: Program) -> Finding:
-    """Of what an architecture needs; one that nobody asked for yet may be missing."""
+    """A requirement of an architecture; one that nobody asked for yet may be missing."""
     found = _looked_up(program.name, lambda: f"{program.version()} in {program.place()}", program.mend)
     return replace(found, ok=found.ok or program.optional)
 

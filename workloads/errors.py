@@ -15,7 +15,7 @@ class BrokerlabError(Exception):
 
 
 class UserError(BrokerlabError):
-    """What the user can mend. Definite: it is raised before anything was started or written."""
+    """A mistake that the user can mend. Definite: it is raised before anything was started or written."""
 
     exit_code = 2
 

@@ -1,4 +1,4 @@
-"""What is named by where it stands, so that it is loaded when it is chosen and may be outside the product."""
+"""Objects named by their place, so that they are loaded when they are chosen and may be outside the product."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def load(reference: str) -> Any:
-    """What stands at `MODULE:NAME`. Raises `ValueError` with a clause that says why there is nothing."""
+    """The object at `MODULE:NAME`. Raises `ValueError` with a clause that says why there is nothing."""
     module, _, name = reference.partition(":")
     try:
         return getattr(import_module(module), name)

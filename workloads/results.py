@@ -1,4 +1,4 @@
-"""What a run writes: the schema of the raw records, and the only code that writes or names their files.
+"""The output of a run: the schema of the raw records, and the only code that writes or names their files.
 
 A results folder holds `manifest.json` and, for every finished trial, one Parquet file in each of `requests/`,
 `latency/` and `trials/`, and in `history/` where its clients wrote one. The file in `trials/` is written last, so a
@@ -27,7 +27,7 @@ _MANIFEST_KEYS = frozenset({"spec_hash", "profile", "started", "ended", "planned
 TRIALS, REQUESTS, LATENCY = "trials", "requests", "latency"
 HISTORY = "history"  # only of trials whose clients were told to write one
 MANIFEST = "manifest.json"
-# What the file of a run may call an architecture, an experiment or a profile, and what records may hold: names become
+# Names of architectures, experiments and profiles that the file of a run and its records may have. Names become
 # part of ids, of file names and of addresses in the report.
 _NAME_CHARACTERS_MAX = 40
 NAME = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{_NAME_CHARACTERS_MAX - 1}}}", re.ASCII)
@@ -97,7 +97,7 @@ def trial_schema() -> pa.Schema:
 
 
 def resources_type() -> pa.StructType:
-    """What each process used in each window."""
+    """The resources that each process used in each window."""
     import pyarrow as pa
 
     return pa.struct([
@@ -117,7 +117,7 @@ def resources_type() -> pa.StructType:
 
 
 def coordination_type() -> pa.StructType:
-    """What each broker asked of its coordinator in each window."""
+    """The requests of each broker to its coordinator in each window."""
     import pyarrow as pa
 
     return pa.struct([
@@ -131,7 +131,7 @@ def coordination_type() -> pa.StructType:
 
 
 def broker_requests_type() -> pa.StructType:
-    """What each broker served in each window."""
+    """The requests that each broker served in each window."""
     import pyarrow as pa
 
     return pa.struct([
@@ -243,7 +243,7 @@ class ResultsFolder:
         return found
 
     def _names(self) -> list[str]:
-        """What lies in the folder, but for what a run leaves that was killed before its manifest was there."""
+        """The folder's content, without the remains of a run that was killed before its manifest was there."""
         unfinished = f".{MANIFEST}.*.tmp"
         found = (path for path in self.path.glob("*") if path.name != LOCK and not path.match(unfinished))
         return sorted(path.name for path in found)
@@ -256,7 +256,7 @@ class ResultsFolder:
         """Trial id -> (verdict, reason), of every trial whose row is on disk. Raises `UserError` for a damaged row.
 
         A trial that has its row and lacks its other records has failed: it is not finished, and the next run does it
-        again. Of these only the end of each file is read, so damage in the middle shows when they are analysed.
+        again. Only the end of each of these files is read, so damage in the middle shows when they are analysed.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -1,7 +1,7 @@
-"""What a change costs as a cluster grows: DSBS counted in the simulation of its real machine, ZooKeeper by rules.
+"""The cost of a change as a cluster grows: DSBS counted in the simulation of its real machine, ZooKeeper by rules.
 
 The rules are read off the ZooKeeper back end, one request after the other; they stand in `ZOOKEEPER` alone. At the
-sizes in `MEASURED` a test holds them to what a real server is asked: the very numbers, and the bytes to a tenth. A
+sizes in `MEASURED` a test holds them to the requests to a real server: the exact numbers, and the bytes to a tenth. A
 request counts as two messages, itself and its answer; a watch that fires is one more. Rows are marked with where they
 come from: `simulated` (counted, of the real machine in virtual time), `measured`, `extrapolated`. Only what passes
 between brokers and ZooKeeper counts; what the servers of an ensemble say to each other comes on top.
@@ -46,7 +46,7 @@ class Size(NamedTuple):
 
 
 class Operations(NamedTuple):
-    """What passes between the brokers and ZooKeeper."""
+    """The messages between the brokers and ZooKeeper."""
 
     requests: int
     watches: int

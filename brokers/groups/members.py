@@ -176,11 +176,11 @@ class Roll:
         return replies
 
     def expiries(self) -> dict[str, int]:
-        """When each member has been silent too long, but for those whose answer is pending."""
+        """When each member has been silent too long, except members whose answer is pending."""
         return {name: end for name, member in self.members.items() if (end := member.expires_ms()) is not None}
 
     def late(self, state: State) -> list[str]:
-        """Who has not done its part of a round whose time is up. Static members have their whole session for that."""
+        """The members that missed the deadline of a round. Static members have their whole session for it."""
         return [
             member.id
             for member in self.members.values()

@@ -1,6 +1,6 @@
 """A connection's answers: they leave in the order of their requests, whatever becomes known first. Pure.
 
-What lies in a file stays there until it can leave: an answer with such pieces waits until the socket has taken all that
+Records in a file stay there until they can leave: an answer with such pieces waits until the socket has taken all that
 came before it, and then goes past the transport (`sendfile.py`). So a client that does not read costs no more than
 `bytes_max` in the socket's buffer, as much behind an answer that is not known, and one answer's own bytes, however much
 it has asked for.

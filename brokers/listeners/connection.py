@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HALF_CLOSED_S_MAX: Final = 2.0
 _ARRIVED: Final = Event.ARRIVED
 _PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2)
-# What a client sends while its last answers leave. Were it left unread, the close would reset the connection.
+# Bytes that a client sends while its last answers leave. If they stayed unread, the close would reset the connection.
 _THROWN_AWAY: Final = memoryview(bytearray(16 * 1024))
 
 

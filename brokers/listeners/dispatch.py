@@ -38,7 +38,7 @@ class Dispatch:
         self._commit_template: CommitTemplate | None = None
 
     def carry_out(self, frame: bytes, *, commits: bool) -> FetchRequest | Outcome:
-        """What came of a request, or what a fetch asks for. `commits` are under way. Raises `Malformed`."""
+        """The result of a request, or the question of a fetch. `commits` are in flight. Raises `Malformed`."""
         if self._commit_template is not None and (commit := self._commit_template.read(frame)) is not None:
             return self._commit_one(self._commit_template, commit)
         header, api, at = read_request(frame)

@@ -1,4 +1,4 @@
-"""What a connection's pipeline is told, and what it asks for: the words between the machine and its shell.
+"""The events and actions of a connection's pipeline: the words between the machine and its shell.
 
 Requests and answers are opaque here: the machine orders them, the shell makes them and carries them out.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Event(IntEnum):
-    """What happens to a connection, and what comes with it."""
+    """An event of a connection, and what comes with it."""
 
     ARRIVED = 0  # a read brought requests: `Read`
     ANSWERED = auto()  # the answer of what was just carried out, or of the request that blocked: `Answer`
@@ -41,7 +41,7 @@ class Event(IntEnum):
 
 
 class Do(IntEnum):
-    """What the shell has to do, and with what."""
+    """An action of the shell, and what comes with it."""
 
     SERVE = 0  # carry out in place what a read brought: its frames
     KEEP = auto()  # copy them, for they have to wait
@@ -72,14 +72,14 @@ Served = tuple["Answer | None", "Sequence[Kept]"]
 
 
 class Growth(NamedTuple):
-    """Of a large request: whether it waits for room, and whether others may be waiting for it to become whole."""
+    """A large request: whether it waits for room, and whether others may be waiting for it to become whole."""
 
     waits: bool
     has_right_of_way: bool
 
 
 class Leaders(Enum):
-    """What is known of the leaders that a request needs."""
+    """The known leaders of the partitions that a request names."""
 
     UNASKED = auto()
     ASKED = auto()

@@ -1,17 +1,17 @@
 """One client's connection as a machine: `step(event, what) -> actions`. Pure: socket, tasks and timers are its shell's.
 
-Requests are carried out in the order in which they came, and answered in the same. What a read brings is carried out at
-once while the connection is READY; what cannot be begun yet is kept, and the state says what the first that is kept
-waits for. One step is a read, a run of produce requests or an answer, never a message.
+Requests are carried out in the order in which they came, and answered in the same. The requests of a read are carried
+out at once while the connection is READY; a request that cannot be begun yet is kept, and the state says what the first
+kept one waits for. One step is a read, a run of produce requests or an answer, never a message.
 
     READY       nothing waits
     SERVING     requests are being carried out just now
     LOOKING_UP  the next has to hear first who leads the partitions that it names, and those behind it ask already
     COMMITTING  the next waits until all commits are over, which pass beside each other, messages and fetches
-    BLOCKED     a fetch waits for data, or the coordination layer for an answer: what follows is held back
+    BLOCKED     a fetch waits for data, or the coordination layer for an answer: later requests are held back
     UNREAD      the client does not read its answers, or one is leaving its files
-    CLOSING     no request is begun any more; what is due leaves
-    CLOSED      nothing leaves but what the transport has
+    CLOSING     no request is begun any more; due answers leave
+    CLOSED      only answers that the transport already has leave
 
     READY -> SERVING -> READY, LOOKING_UP, COMMITTING, BLOCKED or UNREAD
     LOOKING_UP, COMMITTING, UNREAD -> SERVING, READY, or each other, when what they wait for is over (`_now`)

@@ -1,7 +1,7 @@
 """Reads of a producer that does not wait for answers, put off for a moment so that each brings more requests. Pure.
 
 With one message a request, a read costs more than the request: a wake-up, calls into the kernel, an append, the
-answers' way back. What such a client sends meanwhile waits in its socket, and nothing is lost by it (`make bench`,
+answers' way back. The requests that such a client sends in that time wait in its socket: no loss (`make bench`,
 8 B x 1, 1 KB x 1). A client that does wait would be slowed down, so
 
 - delays begin with a read of several requests, which shows that the client pipelines;
@@ -23,7 +23,7 @@ READS_ALONE_MAX: Final = 16 * 1024
 
 
 class ReadDelay:
-    """Of one connection."""
+    """The delays of one connection."""
 
     __slots__ = ("_alone", "_last", "_penalty", "_tries")
 

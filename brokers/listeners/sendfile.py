@@ -1,7 +1,7 @@
 """Sending an answer whose records stay in their files: past the transport, from the page cache into the socket.
 
 Large answers would otherwise be read into memory whole before their first byte leaves: that is a copy, memory for each
-client that reads, and a client that waits meanwhile (`make bench`, 128 KB x 1). The transport must have nothing left
+client that reads, and a wait of the client (`make bench`, 128 KB x 1). The transport must have nothing left
 to send, and nothing may be given to it before the answer has left.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from brokers.wire.apis.fetch import Records
 
-# Of one connection, before the event loop turns to the others.
+# Bytes of one connection, before the event loop turns to the others.
 _TURN_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
@@ -32,7 +32,7 @@ class LentSender:
 
     def __init__(self, transport: asyncio.Transport, over: Callable[[Exception | None], None]) -> None:
         """Raises `OSError` where there is no handle left."""
-        # Of our own, because the event loop lets nobody else wait for the transport's.
+        # A descriptor of our own, because the event loop lets nobody else wait for the transport's.
         self._socket = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         self._socket.setblocking(False)
         self._over = over

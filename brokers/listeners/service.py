@@ -1,4 +1,4 @@
-"""What every connection of the Kafka listener works with."""
+"""The parts that every connection of the Kafka listener works with."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 CLUSTER_ID: Final = "brokerlab"
 Found = list[Partition | ErrorCode]
-"""Who leads, as it was looked up for a request before its turn."""
+"""The leader, as it was looked up for a request before its turn."""
 Leaders = list[Leadership | ErrorCode]
-"""What that is worth to this broker when the turn has come."""
+"""The value of that look-up to this broker when the turn has come."""
 REFUSALS: Final = (CoordinationError, ReplicaError, LogError)
 
 
@@ -63,7 +63,7 @@ class Service:
             return code_of(error)
 
     def leaders(self, wanted: Sequence[TopicPartition]) -> Coroutine[Any, Any, Found]:
-        """Who leads all that one request names, after what there is to wait for."""
+        """The leaders of all partitions that one request names, after a wait where one is needed."""
         return self._leader(wanted[0]) if len(wanted) == 1 else self._leaders(wanted)
 
     def confirmed(self, wanted: Sequence[TopicPartition], found: Found, standing: Standing) -> Leaders | None:
@@ -130,12 +130,12 @@ class LookUp:
         self.answer = spawn(service.leaders(wanted))
 
     def worth(self) -> Leaders | None:
-        """What the answer is worth now that the request has its turn; None: it must be asked for again."""
+        """The value of the answer now that the request has its turn; None: ask for it again."""
         return self._service.confirmed(self._wanted, self.answer.result(), self._standing)
 
 
 class Caller(NamedTuple):
-    """Who sent a request, and in which version of its API."""
+    """The sender of a request, and the version of its API."""
 
     client_id: str
     host: str

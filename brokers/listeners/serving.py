@@ -1,7 +1,7 @@
 """Carrying out one client's requests: those of a read in place, those that had to wait when their time has come.
 
 Produce requests gather in a `Run` that ends with one append per partition and one answer; any other ends the run first.
-What came of each is told to the pipeline, which says whether the next may be carried out.
+The pipeline hears of each result, which says whether the next may be carried out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SERVED: Final = Event.SERVED
 
 
 class Serving:
-    """Of one `connection`. `wait` is a fetch that waits."""
+    """Serving of one `connection`. `wait` is a fetch that waits."""
 
     def __init__(self, service: Service, connection: Connection) -> None:
         self._service = service
@@ -191,7 +191,7 @@ class Serving:
         self._tell(Event.KNOWN, answer)
 
     def _unblocked(self, done: asyncio.Task[Pieces]) -> None:
-        """What blocked is over. A handler that raised is a bug: the loop reports it, and the connection ends."""
+        """The blocker is over. A handler that raised is a bug: the loop reports it, and the connection ends."""
         if done.cancelled():
             self._tell(Event.BROKEN)
         elif (error := done.exception()) is not None:

@@ -1,4 +1,4 @@
-"""What can be set about a log, with defaults that suit a broker on one machine, and which segments that keeps."""
+"""The settings of a log, with defaults that suit a broker on one machine, and the segments that they keep."""
 
 from __future__ import annotations
 

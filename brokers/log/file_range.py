@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Stretch:
     """Whole batches that lie one behind the other in an open segment.
 
-    It shares a handle with all that is lent of the file, so the segment may be closed or removed meanwhile.
+    It shares a handle with all lent ranges of the file, so the segment may be closed or removed before it is sent.
     Bytes that a socket has taken are the file's own pages: a cut after that may still change them, which the client's
     check of the CRC finds. A cut before ends the sending.
     """

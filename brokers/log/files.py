@@ -1,8 +1,8 @@
 """The one seam through which the log reaches the disk, so that a test can break any call of it.
 
-Calls are single system calls: a write may be short and says so by its count, an error is an OSError. What to do about
-either is decided above. Handles are file descriptors; files are opened for appending, so the file's end is where a
-write lands even after the file was cut.
+Calls are single system calls: a write may be short and says so by its count, an error is an OSError. The callers
+decide what to do about either. Handles are file descriptors; files are opened for appending, so a write lands at the
+file's end even after the file was cut.
 """
 
 import errno
@@ -30,7 +30,7 @@ class Files(Protocol):
         """A handle for reading alone, which a read-only file system grants too."""
 
     def open_replace(self, path: Path) -> int:
-        """A handle for writing a file anew from its beginning."""
+        """A handle for writing a file from its beginning; its content is gone."""
 
     def open_update(self, path: Path) -> int:
         """A handle for writing at any position; the file is made if it is missing."""

@@ -1,7 +1,7 @@
 """Bringing appended data to the disk itself without holding up the event loop.
 
 The log's state is touched on the loop's thread only. A flush is three steps: `Syncing.begin` collects what is not
-synced (second handles to the files, so that the log may roll, cut or delete meanwhile), `Flush.run` does the blocking
+synced (second handles to the files, so that the log may roll, cut or delete in between), `Flush.run` does the blocking
 calls in any thread, `Syncing.end` notes the outcome. `GroupCommit` strings them together for many waiters.
 """
 
@@ -57,7 +57,7 @@ def flush_handles(
     synced: SyncedRecord,
     directory: Path | None,
 ) -> tuple[list[int], int | None]:
-    """All that a flush needs: second handles of the segments, of which closed ones are opened, and the directory's.
+    """Everything that a flush needs: second handles of the segments (closed ones are opened) and the directory's.
 
     LogNotSynced, and none, if one cannot be had.
     """
@@ -87,7 +87,7 @@ class GroupCommit:
         """Return once everything before `offset` is on the disk.
 
         LogSyncFailed when the disk failed; LogNotSynced when there were no handles for it, or no room to note it;
-        LogOffsetOutOfRange when the log was cut meanwhile.
+        LogOffsetOutOfRange when the log was cut in between.
         """
         while self._log.syncing.synced_offset < offset:
             if offset > self._log.end_offset:
@@ -109,7 +109,7 @@ class GroupCommit:
         return asyncio.ensure_future(self._run(flush))
 
     async def _run(self, flush: Flush) -> LogNotSynced | None:
-        """Over only when its outcome is noted: whoever found a sync that has ended would wait for it without end. What
+        """Over only when its outcome is noted: a caller that found an ended sync would wait for it without end. What
         the log does not remember is the answer, for those who wait now."""
         try:
             await asyncio.get_running_loop().run_in_executor(self._executor, flush.run)

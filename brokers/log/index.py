@@ -30,7 +30,7 @@ NO_TIMESTAMP: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a segment file spans: its offsets, its bytes and its largest timestamp."""
+    """The extent of a segment file: its offsets, its bytes and its largest timestamp."""
 
     base_offset: int
     end_offset: int

@@ -3,7 +3,7 @@
 All calls are synchronous and belong on one thread, the event loop's. `append` reaches the operating system and returns;
 what has to be on the disk before it is acknowledged goes through flush.py. Reads come from the page cache.
 
-What an error means: `errors.py` says of each class whether the call certainly did nothing. A write that failed for want
+Errors: `errors.py` says for each class whether the call certainly did nothing. A write that failed for want
 of space, handles or memory is undone and refused, and the next one is tried. After any other failed write the log
 refuses all further ones until it is opened again, and serves what it held; the good end is remembered in memory, so
 bytes that could not be cut off are never served.
@@ -301,7 +301,7 @@ class Log:
     def close(self) -> bool:
         """Close the files. True when everything is in order, so that the next start needs no scan; call it once.
 
-        What was appended is synced first, unless the policy is `never`. No flush may be running.
+        Appended data is synced first, unless the policy is `never`. No flush may be running.
         """
         in_order = self.writing.refusal is None and self._settle()
         self._close_files("closed")

@@ -1,4 +1,4 @@
-"""What each idempotent producer wrote last, so that a batch sent twice is stored once.
+"""The last batches of each idempotent producer, so that a batch sent twice is stored once.
 
 The rules are Kafka's (KIP-98): per producer id the current epoch and its last five batches are remembered. A batch that
 is among them is a duplicate and is answered with the offset it got the first time. One that continues the last sequence

@@ -41,7 +41,7 @@ class Reader:
         return b"" if found is None else found[0].read(found[2], found[1])
 
     def lend(self, offset: int, bytes_max: int, records_max: int | None, read_bytes_max: int) -> bytes | Stretch:
-        """What `read` gives; if that is more than `read_bytes_max`, it stays in its file, to be sent from there."""
+        """The batches that `read` gives; if they exceed `read_bytes_max`, they stay in their file for sending."""
         found = self._find(offset, bytes_max, records_max)
         if found is None:
             return b""

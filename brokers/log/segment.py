@@ -1,7 +1,7 @@
-"""One file of the log: batches one behind the other, exactly as producers sent them but for offset and epoch.
+"""One file of the log: batches one after the other, as producers sent them except for offset and epoch.
 
-Positions are found through the sparse index and a short walk along headers from there. What this process wrote is
-known to be good; what it found at its start is in doubt until it was proven (see lazy_check.py).
+Positions are found through the sparse index and a short walk along headers from there. Batches that this process
+wrote are known to be good; those that it found at its start are in doubt until they are proven (see lazy_check.py).
 """
 
 from collections import OrderedDict
@@ -57,7 +57,7 @@ class Segment:
 
     @property
     def extent(self) -> Extent:
-        """What the segment spans now."""
+        """The extent of the segment now."""
         return Extent(self.base_offset, self.end_offset, self.size, self.timestamp_max)
 
     # Writing

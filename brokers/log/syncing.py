@@ -1,4 +1,4 @@
-"""What of a log is on the disk itself, and what has to be brought there (`flush.py` says how that goes)."""
+"""The part of a log that is on the disk itself, and the part that has to be brought there (`flush.py` does it)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Syncing:
         self.closed = False
 
     def begin(self, *, sealed_only: bool = False) -> Flush | None:
-        """What has to be synced now; None when that is nothing. Run it anywhere, then hand it to `end`.
+        """The files to sync now; None when there are none. Run it anywhere, then hand it to `end`.
 
         One at a time. `sealed_only` leaves the growing segment alone: under `fsync: never` it shortens the scan after
         a crash without ever syncing what is being written.
@@ -77,7 +77,7 @@ class Syncing:
             self._failed = True
             raise LogSyncFailed(self._writing.end(f"a sync failed: {flush.error}")) from flush.error
         if flush.generation != self._generation:
-            return  # the log was cut meanwhile: these offsets may be other batches by now
+            return  # the log was cut in between: these offsets may be other batches by now
         self._names_unsynced &= flush.directory is None
         self._note(flush.end_offset)
         done = {segment for segment in flush.segments if segment.end_offset <= flush.end_offset} - {self._active}

@@ -1,4 +1,4 @@
-"""Who waits until what was appended to one partition is safe: on the disk, as far as `fsync` asks for that.
+"""Callers that wait until the appends to one partition are safe: on the disk, as far as `fsync` asks for that.
 
 Each partition has its own queue, so one whose disk is slow holds up nobody who waits for another. A wait ends when a
 sync covers it, when the sync fails, when its time is up, or when the leadership ends under which it began.

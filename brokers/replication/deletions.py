@@ -39,7 +39,7 @@ class Deletions:
         self._spawn(self._remove(self._folders.remove_deleted))
 
     def begin(self, topic: Topic, opening: Sequence[Opening]) -> None:
-        """Delete a topic whose logs are closed, but for those that threads are `opening` just now."""
+        """Delete a topic whose logs are closed, except those that threads are `opening` just now."""
         deletion = self._spawn(self._delete(topic, opening))
         self._under_way.setdefault(topic.name, []).append(deletion)
         deletion.add_done_callback(lambda _: self._forget(topic.name, deletion))

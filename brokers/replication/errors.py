@@ -12,7 +12,7 @@ class ReplicaError(Exception):
 
 
 class NotLeader(ReplicaError):
-    """Another broker leads the partition, or nobody does. The client asks anew who leads."""
+    """Another broker leads the partition, or nobody does. The client asks again who leads."""
 
 
 class TooFewInSync(ReplicaError):
@@ -26,6 +26,6 @@ class LeadershipEnded(NotLeader):
 
 
 class AcknowledgementLate(ReplicaError):
-    """What was appended is not safe yet, and the client waits no longer: it may still become so."""
+    """The append is not safe yet, and the client waits no longer: it may still become so."""
 
     definite = False

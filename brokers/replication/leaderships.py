@@ -1,4 +1,4 @@
-"""Who leads, asked of the coordination layer and told to the replica: the only way to a leadership.
+"""The leader, asked of the coordination layer and told to the replica: the only way to a leadership.
 
 Where the metadata lies in this broker the answer is `known` at once. Elsewhere it is looked up, before the request's
 turn; what it is worth when the turn has come says `confirmed`, and after a further wait `check`.
@@ -31,15 +31,15 @@ class Leaderships:
         return None if partition is None else self._leadership(at, partition)
 
     async def find(self, at: TopicPartition) -> Partition:
-        """Who leads; this broker only once its log is open."""
+        """The leader; this broker only once its log is open."""
         leader = await self._looked_up(at)
         if leader.leader == self._coordinator.me.id and self._store.opening(at) is not None:
             await self._store.opened(at)
-            leader = await self._looked_up(at)  # it may have passed on meanwhile
+            leader = await self._looked_up(at)  # it may have moved during the wait
         return leader
 
     def confirmed(self, at: TopicPartition, found: Partition, standing: Standing) -> Leadership | None:
-        """What an answer of `find` is worth now that was asked for at `standing`; None: it must be asked for again."""
+        """The present value of an answer of `find` that was asked for at `standing`; None: ask for it again."""
         partition = self._coordinator.confirmed(at, found, standing)
         return None if partition is None else self._leadership(at, partition)
 
@@ -55,7 +55,7 @@ class Leaderships:
         """After a while, at whose beginning `tenure` was that of `standing`: whether the leadership goes on. Raises
         `UnknownTopic` too."""
         replica = leadership.replica
-        if self._store.partition(*replica.at) is replica:  # else its topic was deleted, and may be made anew
+        if self._store.partition(*replica.at) is replica:  # else its topic was deleted, and may exist again
             partition = self._coordinator.known_leader(replica.at)
             if partition is not None:
                 replica.hear(partition)

@@ -1,7 +1,7 @@
 """Logs on their way to being open: in threads, some at a time, those that a request waits for before the others.
 
 To open a log takes the disk some milliseconds, and a scan after a crash takes long; a topic may have thousands of them.
-The event loop goes on meanwhile. All calls belong on its thread.
+The event loop goes on during that. All calls belong on its thread.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class Opening:
 
 
 class Openings:
-    """What is not open yet, by partition; what failed stays until it is dropped or begun again.
+    """Partitions whose logs are not open yet; a failed one stays until it is dropped or begun again.
 
-    `open_log` blocks, and raises `LogError`. What came of an opening that was not dropped meanwhile is told: `opened`
+    `open_log` blocks, and raises `LogError`. The result of an opening that was not dropped is told: `opened`
     takes the log, `failed` is told of an error that is not that of the try before.
     """
 
@@ -170,7 +170,7 @@ class Openings:
 
 
 def _as_log_error(opening: Opening, failed: BaseException) -> LogError:
-    """What is no `LogError` is a bug, which the loop reports; nobody may take the log for open, or wait for it."""
+    """An error that is not a `LogError` is a bug: the loop reports it, and nobody waits or takes the log for open."""
     if isinstance(failed, LogError):
         return failed
     asyncio.get_running_loop().call_exception_handler({"message": "opening a log failed", "exception": failed})

@@ -30,7 +30,7 @@ DELETED_FOLDER: Final = "deleted"
 
 
 def lives_on_disk(data_dir: Path, topic: str, files: Files = OS_FILES) -> list[str]:
-    """Of which lives of a topic's name a folder is there. Raises `JournalFailed` where the disk does not say."""
+    """The lives of a topic's name that have a folder. Raises `JournalFailed` where the disk does not say."""
     folder = data_dir / LOGS_FOLDER / topic
     try:
         return files.list_names(folder)
@@ -111,7 +111,7 @@ class PartitionFolders:
         self._stopped = True
 
     def not_of(self, topics: Mapping[str, Topic]) -> list[Path]:
-        """The folders of topics that are none of these: deleted, or made anew, while nobody was here to see it."""
+        """The folders of topics that are none of these: deleted, or created again, while the broker was away."""
         lives = [(name, life) for name in self._names(self._logs) for life in self._names(self._logs / name)]
         known = {(topic.name, topic.life) for topic in topics.values()}
         return [self._logs / name / life for name, life in sorted(lives) if (name, life) not in known]

@@ -36,7 +36,7 @@ _EPOCH_NS: Final = time.time_ns() - time.monotonic_ns()
 
 
 class Role(StrEnum):
-    """What this broker is to a partition, as it heard last."""
+    """This broker's role in a partition, as it last heard."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -133,7 +133,7 @@ class Replica:
 
     def lead(self, partition: Partition, serves: Callable[[], bool]) -> Leadership:
         """This broker's leadership, now that the coordination layer answers `partition`. Where the epoch is the same as
-        before, nobody else has led meanwhile. Raises `NotLeader`."""
+        before, no other broker has led in between. Raises `NotLeader`."""
         if partition is not self.partition:
             self.hear(partition)
         if self.leadership is None:
@@ -143,7 +143,7 @@ class Replica:
         return self.leadership
 
     def hear(self, partition: Partition) -> None:
-        """What a view or an answer says of it."""
+        """Take a view's or an answer's word on it."""
         if partition.epoch < self.partition.epoch:
             return
         self.partition = partition
@@ -200,7 +200,7 @@ class Replica:
         return offsets
 
     def acknowledged(self, timeout_ms: int | None = None) -> Acknowledged | None:
-        """What to wait for before all that was appended by now may be acknowledged; None where that is nothing."""
+        """The wait before all appends until now may be acknowledged; None where there is none."""
         return self.acknowledgements.wait(self.log.end_offset, timeout_ms) if self.waits_for_the_disk else None
 
     def read(self, offset: int, bytes_max: int, records_max: int = 0) -> bytes:

@@ -1,12 +1,12 @@
 """The partitions that this broker holds: one folder, one log and one replica each.
 
 Both listeners reach the logs through here, so that they see the same topics, offsets and bounds. Everything runs on the
-event loop's thread, but for what waits for the disk to open, close or delete: that is done in threads of the store's
+event loop's thread, except waits for the disk to open, close or delete a log: these are in threads of the store's
 own, so that thousands of logs hold up neither requests nor heartbeats.
 
-A topic that is made anew under an old name begins empty, in a folder of its own. Where the topic changed before this
-broker's eyes, the former life's messages are deleted with it; where that happened while the broker was away, they stay
-where they are, for nobody told it that they are not wanted, and nobody is served of them.
+A topic that is created again under an old name begins empty, in a folder of its own. Where the topic changed while this
+broker ran, the former life's messages are deleted with it. Where it changed while the broker was away, they stay where
+they are and are not served, because nobody told the broker to delete them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Store:
         return self._held.get((topic, number))
 
     def opening(self, at: TopicPartition) -> Opening | None:
-        """What keeps a partition that this broker is to hold from being served. What to wait for is `opened`."""
+        """The obstacle to serving a partition that this broker is to hold. Wait for it by `opened`."""
         self._follow_newest()
         return self._openings.get(at)
 
@@ -116,8 +116,8 @@ class Store:
     def follow(self, view: ClusterView) -> None:
         """Begin to open what this broker is a replica of and does not hold yet, and to delete what no longer exists.
 
-        A view in which this broker itself is not there deletes nothing: who is shut out of the cluster, or reads what
-        is another's, does not know what exists. What could not be opened is tried again, as it is by `maintain`.
+        A view in which this broker itself is not there deletes nothing: a broker that is shut out, or reads what
+        is another's, does not know what exists. A log that could not be opened is tried again, as it is by `maintain`.
         """
         before, self._followed = {} if self._followed is None else self._followed.topics, view
         self._openings.begin_failed_again()
@@ -224,7 +224,7 @@ class Store:
     # --- now and then, and at the end ---------------------------------------------------------------------
 
     async def maintain(self) -> None:
-        """What has to be done now and then. A partition whose disk fails says so to its own clients."""
+        """The periodic work. A partition whose disk fails says so to its own clients."""
         self._openings.begin_failed_again()
         for held in self.partitions:
             if not held.deleted:

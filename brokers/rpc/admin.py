@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from brokers.topics import TopicAdmin
     from coordinators.api import Coordinator
 
-# Of one request: names as they are sent, and different ones, each of which may have to be asked for elsewhere.
+# Names in one request: as they are sent, and different ones; each of these may have to be asked for elsewhere.
 NAMES_MAX: Final = 100_000
 TOPICS_MAX: Final = 10_000
 
@@ -59,7 +59,7 @@ class AdminService(AdminServicer):
         )
 
     def _group_coordinator(self, group: str) -> int:
-        """Who serves the group, -1 where none is asked for. Raises `InvalidRequest`, `Unavailable`."""
+        """The broker that serves the group, -1 where no group is asked for. Raises `InvalidRequest`, `Unavailable`."""
         if not group:
             return -1
         if (fault := group_name_fault(group)) is not None:

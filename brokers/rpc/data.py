@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PIPELINED_MAX: Final = 64
 # More in one request, and a thread encodes them while others have their turn.
 TURN_RECORDS_MAX: Final = 1000
-# An answer's records are taken apart one by one, and nobody else is served meanwhile. One batch may have more.
+# An answer's records are taken apart one by one, and nobody else is served during that. One batch may have more.
 FETCH_RECORDS_MAX: Final = 10_000
 FETCH_WAIT_MS_MAX: Final = 60_000
 # Each is a line in a journal, a message or a write to ZooKeeper.
@@ -49,7 +49,7 @@ class _Asked(NamedTuple):
 
 
 _Synced = asyncio.Future[pb.ProduceResponse]
-# What became of a request, is becoming of it, or why nothing does.
+# The outcome of a request, the task that makes it, or the reason that there is none.
 _Outcome = pb.ProduceResponse | _Synced | Exception
 _State = TypeVar("_State", bound="_Asked | _Outcome")
 # Requests of a stream in their order; None ends it.
@@ -148,7 +148,7 @@ class DataService(DataServicer):
         return _Asked(known or asyncio.ensure_future(self._leaderships.find(at)), standing)
 
     async def _leadership(self, request: pb.ProduceRequest | pb.FetchRequest, asked: _Asked) -> Leadership:
-        """What was answered, if that still holds when the request has its turn; else what is answered now. Raises as
+        """The former answer, if it still holds when the request has its turn; otherwise a new one. Raises as
         `Leaderships` does."""
         found, standing = asked
         if isinstance(found, Exception):
@@ -169,7 +169,7 @@ class DataService(DataServicer):
             raise InvalidRequest("a produce request carries at least one record")
         if len(request.records) > TURN_RECORDS_MAX:
             batch = await asyncio.get_running_loop().run_in_executor(None, _encoded, request)
-            leadership = await self._leadership(request, self._asked(request))  # it may have passed on meanwhile
+            leadership = await self._leadership(request, self._asked(request))  # it may have moved during the wait
         else:
             batch = _encoded(request)
         if request.acks == ACKS_ALL:
@@ -254,7 +254,7 @@ def _at(request: pb.ProduceRequest | pb.FetchRequest | pb.PartitionOffset) -> To
 
 
 def _places(offsets: Sequence[pb.PartitionOffset]) -> dict[TopicPartition, Committed]:
-    """What a commit is to keep. Raises `InvalidRequest`."""
+    """The offsets that a commit is to keep. Raises `InvalidRequest`."""
     if len(offsets) > COMMIT_OFFSETS_MAX:
         raise InvalidRequest(f"a commit has at most {COMMIT_OFFSETS_MAX} offsets, not {len(offsets)}")
     return {_at(place): Committed(place.offset) for place in offsets}

@@ -1,8 +1,8 @@
 """Frames between brokers over gRPC: the service that takes them in, and the connections that they go out on.
 
-Each peer has one connection and one queue; frames go out one after the other, each with a deadline. What does not get
-through is lost, which the coordinator is made for. A connection on which a frame was lost is given up, and the next
-frame has a new one: after a silent break TCP itself would wait for minutes, and gRPC pauses between its attempts to
+Each peer has one connection and one queue; frames go out one after the other, each with a deadline. A lost frame is
+no error: the coordinator is made for that. A connection on which a frame was lost is given up, and the next frame
+has a new one: after a silent break TCP itself would wait for minutes, and gRPC pauses between its attempts to
 reach a broker that was dead, which would keep the answer from one that has just come back.
 """
 

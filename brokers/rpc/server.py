@@ -63,7 +63,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),  # two brokers on one port would share its clients without a word
         ("grpc.max_receive_message_length", min(limits.request_bytes_max, _useful_bytes_max(limits))),
         ("grpc.max_send_message_length", max(limits.request_bytes_max, answer_bytes_max(limits.message_bytes_max))),
-        # What is beyond is accepted and closed at once, whatever it has sent.
+        # A connection beyond the bound is accepted and closed at once, whatever it has sent.
         ("grpc.max_allowed_incoming_connections", limits.rpc_connections_max),
         ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
         ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
@@ -75,7 +75,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
 
 
 def _useful_bytes_max(limits: Limits) -> int:
-    """What a message can have that is a batch which may be stored, or another broker's frame.
+    """The largest message that is a batch which may be stored, or another broker's frame.
 
     More is refused before the library takes it apart: two bytes may be a record that takes ninety in memory.
     """

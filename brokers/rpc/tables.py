@@ -26,7 +26,7 @@ EXIT_UNSUPPORTED: Final = 2
 
 @runtime_checkable
 class HoldsTables(Protocol):
-    """What a coordinator that holds tables can do beyond the contract."""
+    """The abilities of a coordinator that holds tables, beyond the contract."""
 
     def tables(self) -> Tables: ...
 

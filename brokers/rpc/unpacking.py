@@ -1,7 +1,7 @@
 """Stored batches as the records of one answer to a fetch, within what an answer may take.
 
 A batch is stored as it came, and its size says nothing of what is inside: 2 KB may unpack to 60 MB, or to a million
-empty records, each of which takes more memory than its seven bytes. So what counts is what is unpacked: its bytes, and
+empty records, and each takes more memory than its seven bytes. So the unpacked size counts: its bytes, and
 its records with their headers. An answer ends where either bound does, in the middle of a batch of many records if need
 be, and the reader asks for the next offset as ever. Only a first batch that is beyond the bounds by itself is refused.
 """
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from brokers.rpc import brokerlab_pb2 as pb
 
 UNPACKED_BYTES_MAX: Final = 64 * 1024 * 1024
-# What offsets, times, tags and lengths add to the bytes of as many (40 a record, 18 a header), and one record more.
+# Bytes that offsets, times, tags and lengths add to so many (40 a record, 18 a header), and one record more.
 OVERHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
 MESSAGE_BYTES_MAX: Final = 2**31 - 1
 
 
 def unpacked_bytes_max(message_bytes_max: int) -> int:
-    """What the first batch of an answer may unpack to: at least what may be stored without being packed."""
+    """The largest unpacked size of an answer's first batch: at least what may be stored without being packed."""
     return max(UNPACKED_BYTES_MAX, message_bytes_max)
 
 
 def answer_bytes_max(message_bytes_max: int) -> int:
-    """What no answer of `Unpacking` is larger than, as a message of the service."""
+    """The largest size of an answer of `Unpacking`, as a message of the service."""
     return min(unpacked_bytes_max(message_bytes_max) + OVERHEAD_BYTES_MAX, MESSAGE_BYTES_MAX)
 
 
 class Unpacking:
     """The records of an answer from `offset` on; `stored_bytes` are those of the batches that they come from.
 
-    `bytes_max` bounds what is unpacked but for the first batch, which has `first_bytes_max`, so that a reader comes on.
+    `bytes_max` bounds the unpacked bytes; the first batch has `first_bytes_max`, so that a reader always advances.
     """
 
     def __init__(self, offset: int, bytes_max: int, first_bytes_max: int) -> None:
@@ -50,7 +50,7 @@ class Unpacking:
         self._items_left = ITEMS_MAX
 
     async def take(self, data: bytes) -> None:
-        """Add as much as may be of batches that lie one behind the other; others have their turn meanwhile.
+        """Add as much as may be of consecutive batches; other requests have their turn in between.
 
         Raises `BatchInvalid` where nothing can be answered because of the first of them: it is beyond the bounds, or
         nonsense. Behind others it ends the answer, and is the first of the next.

@@ -26,8 +26,8 @@ CRC_AT: Final = 17
 CRC_BEGIN: Final = 21  # the first byte that the CRC covers
 LENGTH_MIN: Final = HEADER_BYTES - LENGTH_END
 RECORD_BYTES_MIN: Final = 7
-# Of one batch, the most that a client can be told to make (librdkafka's `batch.num.messages`): taking it apart is still
-# a second of work, and three million empty records fit into 4 MB.
+# Records of one batch: the most that a client can be told to make (librdkafka's `batch.num.messages`). It is still a
+# second of work to take apart, and three million empty records fit into 4 MB.
 BATCH_RECORDS_MAX: Final = 1_000_000
 RECORD_HEADERS_MAX: Final = 100_000  # of one record that is taken apart; two bytes each, and a hundred in memory
 DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
@@ -263,7 +263,7 @@ def unpacked(batch: bytes | bytearray | memoryview, header: BatchHeader, bytes_m
 
 
 def records_of(header: BatchHeader, body: bytes | memoryview, first: int = 0) -> Iterator[Record]:
-    """What `unpacked` gave, taken apart as records are asked for, from the one with the number `first` on.
+    """The result of `unpacked`, taken apart as records are asked for, from the one with the number `first` on.
 
     BatchInvalid when it comes to one that is not what the header says.
     """

@@ -15,7 +15,7 @@ from typing import Protocol
 
 
 class Holder(Protocol):
-    """Who takes bytes. `go_on` says that a wait is over; `give_back` asks for what no request under way needs."""
+    """A taker of bytes. `go_on` says that a wait is over; `give_back` asks for what no request under way needs."""
 
     @property
     def waits(self) -> bool: ...
@@ -26,7 +26,7 @@ class Holder(Protocol):
 
 
 class Budget:
-    """`bytes_max` for all together, of which a request needs at most `request_bytes_max`."""
+    """`bytes_max` for all together; one request needs at most `request_bytes_max`."""
 
     def __init__(self, bytes_max: int, request_bytes_max: int) -> None:
         self.bytes_max = bytes_max

@@ -26,7 +26,7 @@ from brokers.wire.errors import Malformed, MalformedReason
 SIZE_BYTES: Final = 4
 # API key, version, correlation id, and a null client id.
 HEADER_BYTES_MIN: Final = 10
-# Of one size; fewer are found as fast one by one.
+# Frames of one size; fewer are found as fast one by one.
 ALIKE_MIN: Final = 4
 _FIRST_BUFFER_BYTES: Final = 16 * 1024
 _size_at = Struct(">i").unpack_from
@@ -88,7 +88,7 @@ class ReceiveBuffer:
         self.view = memoryview(self.data)
 
     def writable(self) -> memoryview:
-        """Room for the next read; never empty. What was returned by `received` is void from here on."""
+        """Room for the next read; never empty. Frames that `received` returned are void from here on."""
         assert not self.waits
         left, capacity = self._to_front(), len(self.data)
         if self._quiet > _QUIET_READS_MAX and left < self._limits.receive_bytes and not self.kept:
@@ -209,7 +209,7 @@ class ReceiveBuffer:
         return min(capacity * 2, capacity + _STEP_BYTES_MAX, SIZE_BYTES + int(_size_at(self.data, 0)[0]))
 
     def _resize(self, capacity: int) -> None:
-        """What is borrowed for it was taken before; where it shrinks, all of that is given back."""
+        """Its borrowed bytes were taken before; where it shrinks, all of them are given back."""
         self._borrowed = max(0, capacity - self._limits.receive_bytes)
         self._quiet = 0
         more = capacity - len(self.data)

@@ -38,8 +38,8 @@ _CORRELATION_ID, _CRC, _MAX_TIMESTAMP = 1, 3, 5
 
 
 class Row(NamedTuple):
-    """The batches lie in `span`, the first at its beginning and `stride` apart. `header` is the first one's, and the
-    others' but for CRC and timestamps; of these, the largest of each."""
+    """The batches lie in `span`, the first at its beginning and `stride` apart. `header` is the first one's; the
+    others differ only in CRC and timestamps. `timestamps` has the largest one of each batch."""
 
     correlation_ids: tuple[int, ...]
     span: memoryview

@@ -246,7 +246,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def skip_tags(data: bytes, at: int) -> int:
-    """Step over tagged fields, none of which are known here; their tags must ascend."""
+    """Step over tagged fields, all unknown here; their tags must ascend."""
     count, at = read_varint(data, at)
     last = -1
     if count > len(data) - at:

@@ -1,4 +1,4 @@
-"""What a checker is given, and what it says.
+"""The input of a checker, and its verdict.
 
 `stored` is read from the brokers' disks after the timed window by a process of its own, not through the path that was
 measured.
@@ -26,7 +26,7 @@ _COUNTER_MASK: Final = np.uint64((1 << COUNTER_BITS) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of a trial's messages, by partition: `acknowledged` in any order, `stored` in the log's order,
+    """The evidence on a trial's messages, by partition: `acknowledged` in any order, `stored` in the log's order,
     `consumed` in the consumers'.
 
     Where `targets` say how many messages of each partition were to be consumed, only so many must have been: the rest

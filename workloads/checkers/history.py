@@ -1,7 +1,7 @@
 """Whether the history of operations allows what the brokers hold and what was read.
 
 A send that ended with `ok` is stored, one that ended with `fail` is not, and one whose end is `unknown` may be either.
-What was read had been sent.
+A message that was read had been sent.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Inbox:
-    """What is said and heard in the middle of a job: the runner's words are read by a thread."""
+    """The talk with the runner in the middle of a job: a thread reads the runner's words."""
 
     def __init__(self) -> None:
         self._messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()

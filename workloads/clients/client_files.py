@@ -1,4 +1,4 @@
-"""What client processes leave for the runner after each job: their requests, and which messages they saw.
+"""The files that client processes leave for the runner after each job: their requests, and the messages they saw.
 
 Files of one trial in the run's work folder; the runner joins them into raw records and hands the ids to the audit.
 """
@@ -34,7 +34,7 @@ class NotWritten(BrokerlabError):
 
 
 def summary_of_produced(produced: Produced) -> dict[str, Any]:
-    """What the runner needs of a producer's part at once."""
+    """The part of a producer's result that the runner needs at once."""
     return {
         "sent": produced.sent,
         "acknowledged": sum(len(counters) for blocks in produced.acknowledged.values() for counters in blocks),
@@ -44,7 +44,7 @@ def summary_of_produced(produced: Produced) -> dict[str, Any]:
 
 
 def summary_of_consumed(seen: Consumed) -> dict[str, Any]:
-    """What the runner needs of a consumer's part at once."""
+    """The part of a consumer's result that the runner needs at once."""
     return {
         "consumed": sum(row.messages for row in seen.rows),
         "wrong_payloads": seen.wrong_payloads,
@@ -140,7 +140,7 @@ def read_requests(outs: Sequence[Path], trial_id: str) -> pa.Table:
 
 
 def with_trial_id(requests: pa.Table, trial_id: str) -> pa.Table:
-    """Requests as those of a trial, whether or not they said of which before."""
+    """Requests as those of a trial, whether or not they named a trial before."""
     import pyarrow as pa
 
     others = requests.select([name for name in requests.column_names if name != "trial_id"])

@@ -20,7 +20,7 @@ SPEC: Final = Path("experiments.yaml")
 SETTINGS: Final = ClusterSettings(
     brokers=3, partitions=3, replication_factor=1, acks=1, fsync="never", fsync_interval_ms=None
 )
-# What can be done to one process; each returns when it has come about.
+# Actions on one process; each returns when it is done.
 VERBS: Final = {
     "start": "start a broker that has ended, with its data and ports, and return when it serves",
     "stop": "end a broker in order (SIGTERM)",

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
-    """What is to be run, and where. With `--tries +N` both hang on the run that is there."""
+    """The plan to run, and its folder. With `--tries +N` both depend on the existing run."""
     from workloads.results import ResultsFolder
     from workloads.spec.plan import resolve
     from workloads.spec.spec import load

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def status(folder: Path) -> dict[str, Any]:
-    """What a run's folder holds. Raises `UserError` where it is no run's."""
+    """The content of a run's folder. Raises `UserError` for any other folder."""
     from workloads.errors import UserError
     from workloads.results import ResultsFolder
 

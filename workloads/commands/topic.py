@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workloads.console.connection import Cluster
     from workloads.console.topics import Description, TopicRow
 
-# What the client library asks a cluster for at most; a cluster may take less.
+# The most that the client library asks of a cluster; a cluster may take less.
 PARTITIONS_MAX: Final = 100_000
 REPLICATION_FACTOR_MAX: Final = 10_000
 

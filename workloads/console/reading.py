@@ -32,7 +32,7 @@ class ReadSettings:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What of a message stands in its line, before its value, with tabs between."""
+    """The parts of a message that precede its value in its line, with tabs between."""
 
     offset: bool
     headers: bool
@@ -75,7 +75,7 @@ class Reader:
     def print_to(self, out: BinaryIO, shown: Shown) -> None:
         """Print until as many as asked for have come or none comes any more. Raises `ClusterRefused`.
 
-        What was printed is committed, however this ends, where the settings name a group.
+        Printed messages are committed, however this ends, where the settings name a group.
         """
         try:
             last = monotonic()
@@ -96,7 +96,7 @@ class Reader:
         return settings.idle_s_max is not None and monotonic() - last > settings.idle_s_max
 
     def _next_messages(self) -> list[Message]:
-        """What lies ready, or the next to come; `consume` waits its whole time where fewer come than asked for."""
+        """The ready messages, or the next to come; `consume` waits its whole time where fewer come than asked for."""
         count = BATCH_MESSAGES
         if self._settings.messages_max is not None:
             count = min(count, self._settings.messages_max - self._read)

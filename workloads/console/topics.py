@@ -25,7 +25,7 @@ CHANGED_WITHIN_S: Final = 30.0  # brokers that ask each other give up before
 KNOWN_WITHIN_S: Final = 5.0
 KNOWN_POLL_S: Final = 0.02
 
-# What asking for something else mends.
+# Errors that another request avoids.
 _WRONGLY_ASKED: Final = frozenset(
     {KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.INVALID_CONFIG}
 )

@@ -61,14 +61,14 @@ class Injection:
         self._started_again = asyncio.Event()
 
     def left(self) -> list[Step]:
-        """What was not carried out, because its moment did not come."""
+        """The steps that were not carried out, because their moment did not come."""
         left = list(self._script.steps)
         for done in self.done:
             left.remove(done.step)
         return left
 
     def ended_since(self, moment_ns: int) -> set[str]:
-        """The nodes that the script ended after a moment, so that their counters began anew or are gone."""
+        """The nodes that the script ended after a moment, so that their counters started again or are gone."""
         late = (done for done in self.done if done.began_ns >= moment_ns)
         return {done.step.node for done in late if done.step.do in {KILL, TERMINATE}}
 

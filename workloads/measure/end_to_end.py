@@ -40,7 +40,7 @@ def end_to_end(trial_id: str, producers: Sequence[Path], consumers: Sequence[Pat
 
 
 def _latencies_ns(ids: Ids, receipts: Pairs, sends: Mapping[int, Pairs]) -> Pairs:
-    """Of each message of a partition that a known producer sent."""
+    """For each message of a partition that a known producer sent."""
     came_ns = np.repeat(receipts[:, 1], receipts[:, 0])
     producers, counters = ids >> np.uint64(COUNTER_BITS), (ids & _COUNTER_MASK).astype(np.int64)
     found = [np.empty(0, np.int64)]

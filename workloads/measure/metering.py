@@ -1,6 +1,6 @@
-"""What a timed window costs: the counters of every process and broker, read before it and behind it.
+"""The costs of a timed window: the counters of every process and broker, read before it and behind it.
 
-What is asked of the brokers themselves is asked outside: before the first reading of their processes, after the last.
+The brokers themselves are asked outside it: before the first reading of their processes, after the last.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Of one process."""
+    """The counters of one process."""
 
     usage: Usage
     connections: Connections
@@ -126,7 +126,7 @@ def _broker_requests(window: str, pairs: _Pairs) -> Iterator[_Counters]:
 def _grown(
     later: Mapping[str, tuple[int, int, int]], earlier: Mapping[str, tuple[int, int, int]]
 ) -> list[tuple[str, tuple[int, int, int]]]:
-    """What was added to each counter; the ones that did not move are left out."""
+    """The increase of each counter; counters that did not move are left out."""
     found = []
     for name, (a, b, c) in later.items():
         x, y, z = earlier.get(name, (0, 0, 0))
@@ -136,7 +136,7 @@ def _grown(
 
 
 async def _of(process: Process, read: Callable[[int], T]) -> T:
-    """What the kernel says of a process. Raises `ProcessFailed` where it has ended."""
+    """The kernel's counters of a process. Raises `ProcessFailed` where it has ended."""
     try:
         return read(process.pid)
     except ProcessLookupError:

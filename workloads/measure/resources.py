@@ -1,4 +1,4 @@
-"""What a process costs, read from /proc: CPU time, highest resident memory, bytes written to disk."""
+"""The costs of a process, read from /proc: CPU time, highest resident memory, bytes written to disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Usage:
     written_bytes: int
 
     def since(self, earlier: Usage) -> Usage:
-        """What was used between two readings. Memory is the highest since `reset_peak`."""
+        """The use between two readings. Memory is the highest since `reset_peak`."""
         return Usage(
             self.cpu_user_s - earlier.cpu_user_s,
             self.cpu_system_s - earlier.cpu_system_s,

@@ -38,7 +38,7 @@ class Traffic:
     sent: int
 
 
-# Of a process: connection (by its inode) -> its traffic; None where nobody can tell.
+# A process's connections (by inode) -> their traffic; None where nobody can tell.
 Connections = Mapping[int, Traffic] | None
 
 
@@ -63,7 +63,7 @@ def of_process(pid: int, known: Mapping[int, Traffic] | None) -> Connections:
 
 
 def traffic_between(before: Connections, after: Connections) -> Traffic | None:
-    """What went over the connections that are there at the end; one that was made in between counts whole, one that
+    """The traffic of the connections that are there at the end; one that was made in between counts whole, one that
     was closed not at all."""
     if before is None or after is None:
         return None
@@ -78,7 +78,7 @@ def _namespace(pid: int) -> int:
 
 
 def _of_devices(pid: int) -> Traffic:
-    """What the namespace of a process received and sent by all its network devices but the loopback."""
+    """The bytes that a process's namespace received and sent by all its network devices except the loopback."""
     lines = (_PROC / str(pid) / "net" / "dev").read_text().splitlines()[2:]
     counted = [line.partition(":")[2].split() for line in lines if not line.strip().startswith("lo:")]
     return Traffic(sum(int(words[0]) for words in counted), sum(int(words[8]) for words in counted))
@@ -121,7 +121,7 @@ def _messages(answer: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _traffic(message: bytes) -> Traffic | None:
-    """What the kernel's `tcp_info` among a message's attributes says; None where there is none, as of a listener."""
+    """The kernel's `tcp_info` among a message's attributes; None where there is none, as for a listener."""
     at = _MESSAGE_BYTES
     while at + _ATTRIBUTE.size <= len(message):
         length, kind = _ATTRIBUTE.unpack_from(message, at)

@@ -82,7 +82,7 @@ class ProcessState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What runs, as its supervisor last wrote it down."""
+    """The running cluster, as its supervisor last wrote it down."""
 
     architecture: str
     bootstrap: Sequence[str]  # of the Kafka wire
@@ -121,7 +121,7 @@ class Playground:
         return self.folder / f"{architecture}-{brokers}"
 
     def status(self) -> ClusterState | None:
-        """What runs here, or None. What a supervisor left that was killed is cleared away."""
+        """The cluster that runs here, or None. The remains of a killed supervisor are cleared away."""
         try:
             text = self._state.read_text()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a person may do to one process of a playground while the cluster runs; each returns when it has come about."""
+"""The verbs for one process of a playground while the cluster runs; each returns when its effect is there."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Verbs:
         }
 
     async def do(self, verb: str, name: str) -> str:
-        """What was done, in words. Raises `NoSuchProcess`, `WrongState`, `NoEffect`, and what a start raises."""
+        """The action done, in words. Raises `NoSuchProcess`, `WrongState`, `NoEffect`, and the errors of a start."""
         if name not in self._nodes.names:
             raise NoSuchProcess(f"this cluster has no {name}; it has {', '.join(self._nodes.names) or 'no process'}")
         async with self._turn:

@@ -125,7 +125,7 @@ def _wrapped(java: Java) -> Path:
 
 
 def _described(home: Path, source: str) -> Java | None:
-    """What the Java at `home` says of itself, or None where there is none that runs."""
+    """The Java at `home` by its own description, or None where none runs there."""
     try:
         answer = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=20, check=True

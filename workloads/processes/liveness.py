@@ -30,7 +30,7 @@ def started_at(pid: int) -> int | None:
 
 
 def liveness_of(pid: int, started: int | None) -> Liveness:
-    """Of the process that had this id when it started then. It is paused when each of its threads is."""
+    """The state of the process that had this id and this start. It is paused when each of its threads is."""
     folder = _PROC / str(pid)
     try:
         fields = _fields(folder)

@@ -20,7 +20,7 @@ TETHER: Final = Path(__file__).with_name("tether.py")
 STOP_GRACE_S: Final = 5.0
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 LOG_TAIL_LINES: Final = 8
-# Of every child: numpy's library starts a thread for each further core, which spins for a while, and has no work here.
+# For every child: numpy's library starts a thread for each further core, which spins for a while, and has no work here.
 ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -103,7 +103,7 @@ class Process:
         await self._child.wait()
 
     def failure(self) -> ProcessFailed:
-        """What to say of a child that ended unasked."""
+        """The message about a child that ended unasked."""
         return ProcessFailed(f"{self.name} {self.end}{_quoted_tail(self.log)}", code=self._child.returncode)
 
     @property

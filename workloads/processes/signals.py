@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM as one wish to end, however often it is uttered.
 
-An orderly end takes a moment: processes are stopped, folders removed. Who presses Ctrl-C again in that moment wants
-nothing else than before, and to be torn out of it would leave behind what is being removed. So the first signal is
-acted on, and those after it are not heard. For whom that takes too long there is SIGKILL: children are tethered.
+An orderly end takes a moment: processes are stopped, folders removed. A user who presses Ctrl-C again in that moment
+wants the same as before, and an interruption would leave folders and processes behind. So the first signal counts, and
+later ones are ignored. If that takes too long there is SIGKILL: children are tethered.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _governor() -> str:
 
 
 def _limits() -> dict[str, str]:
-    """What bounds the run's processes, `unlimited` included: resource limits (soft), and the control group's."""
+    """The bounds on the run's processes, `unlimited` included: resource limits (soft), and the control group's."""
     named = {
         "open_files": resource.RLIMIT_NOFILE,
         "processes": resource.RLIMIT_NPROC,

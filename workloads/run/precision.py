@@ -106,7 +106,7 @@ def quantile(degrees: int) -> float:
 
 
 def _integral(end: float, degrees: int) -> float:
-    """Of Student's density from 0 to `end`."""
+    """Integral of Student's density from 0 to `end`."""
     scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
     weights = np.full(_PANELS + 1, 2.0)
     weights[1::2] = 4.0

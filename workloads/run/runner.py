@@ -1,5 +1,5 @@
-"""Run a plan: blocks, legs, trials. What is finished is on disk before the next begins, so a run can be killed and
-goes on from there."""
+"""Run a plan: blocks, legs, trials. A finished trial is on disk before the next begins, so a run can be killed
+and goes on from there."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Run:
         self._spent = Spent(self._manifest.setdefault("spent", {}))
         # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
-        # What came of the trial before, if it was a calibration.
+        # The outcome of the trial before, if it was a calibration.
         self._calibrated: TrialRecord | None = None
 
     def _opened_manifest(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Run:
 
     def _open_as_closed(self, block: Block) -> None:
         """The calibration that closed the block before, a moment ago, opens this one too: once more, it would only say
-        the same again. An interrupted run that goes on here measures anew."""
+        the same again. An interrupted run that goes on here measures it again."""
         opening = block.legs[0].trials[-1]
         if self._calibrated is None or not self._wanted(opening) or opening.kind != "calibration":
             return

@@ -1,4 +1,4 @@
-"""What a run's wall time went into, so that its own overhead can be seen beside what it measured."""
+"""The uses of a run's wall time, so that its own overhead shows beside its measurements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Spent:
 
     @contextmanager
     def beside_trials(self, part: str) -> Iterator[None]:
-        """Count what passes here, and is not counted otherwise meanwhile."""
+        """Count the time that passes here and is not counted elsewhere."""
         began, counted = monotonic(), sum(self._total.values())
         try:
             yield

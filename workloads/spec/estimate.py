@@ -17,7 +17,7 @@ from workloads.systems.architectures import Waits, row_of
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What a driver spends, end to end; the sum is the time of a message."""
+    """The time that a driver spends, end to end; the sum is the time of a message."""
 
     request_s: float
     message_s: float
@@ -116,7 +116,7 @@ def check_disk(expected: Estimate, free_bytes: int) -> None:
 
 
 def _production_s(cell: Cell, architecture: Architecture) -> float:
-    """Of one message."""
+    """The time to produce one message."""
     costs = _DRIVERS[cell.workload.driver]
     request_s = costs.request_s + _waits(architecture).request_s
     fastest_s = request_s / cell.batch_size + costs.message_s + costs.byte_s * cell.message_size
@@ -124,7 +124,7 @@ def _production_s(cell: Cell, architecture: Architecture) -> float:
 
 
 def _consumption_s(cell: Cell, architecture: Architecture) -> float:
-    """Of one message."""
+    """The time to consume one message."""
     costs = _DRIVERS[cell.workload.driver]
     request_s = costs.request_s + _waits(architecture).request_s
     if cell.workload.commit == "every_batch":

@@ -17,8 +17,8 @@ BROKERS_MAX = 32
 PARTITIONS_MAX = 1_024
 CLIENTS_MAX = 64  # each is a process
 MESSAGE_BYTES_MIN = 8  # a payload holds at least its producer and its counter, which is what makes it unique
-# The payload of one request, which brokers store as one batch of 16 MiB at most. What the largest batch adds to its
-# payload, some 20 bytes a message, stays well within the rest, and so do the drivers' bounds (docs/decisions, 0028).
+# The payload of one request, which brokers store as one batch of 16 MiB at most. The largest batch's overhead,
+# some 20 bytes a message, stays well within the rest, and so do the drivers' bounds (docs/decisions, 0028).
 REQUEST_BYTES_MAX = 15 * 1024**2
 MESSAGE_BYTES_MAX = REQUEST_BYTES_MAX
 BATCH_MESSAGES_MAX = 10_000  # as many as an answer to a fetch over gRPC holds
@@ -36,8 +36,8 @@ SEED_MAX = 2**63 - 1
 
 T = TypeVar("T")
 
-# Decimal digits without leading zeros, in threes where an underscore divides them. What other readers of YAML take for
-# octal (012), base 60 (1:30), a float (1e3) or a text is none of these, so a number means the same to everyone.
+# Decimal digits without leading zeros, in threes where an underscore divides them. Text that other YAML readers take
+# for octal (012), base 60 (1:30), a float (1e3) or a text is not a number here, so a number means the same to everyone.
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,18}|[1-9][0-9]{0,2}(_[0-9]{3}){1,6}", re.ASCII)
 # Not led by a hyphen, which ssh would take for an option.
 _HOST = re.compile(rf"[A-Za-z0-9][A-Za-z0-9.-]{{0,{HOST_CHARACTERS_MAX - 1}}}", re.ASCII)
@@ -214,7 +214,7 @@ WORKLOAD = {
     "fetch": Key(word("batch", "stream"), "batch"),
     "rate": Key(_rate(), "max"),
 }
-# What an experiment may sweep, in the order in which a cell's id names it.
+# The axes of an experiment, in the order in which a cell's id names them.
 AXES = EXPERIMENT | CLUSTER | WORKLOAD
 # Leave to do what would otherwise be taken for a mistake; no axis, for it changes nothing that is measured.
 PERMISSIONS = {"idle_consumers": Key(choice({"true": True, "false": False}), "false")}

@@ -1,4 +1,4 @@
-"""What would run, in running order: cells, trials, legs and blocks, decided before anything is started.
+"""The plan of a run, in running order: cells, trials, legs and blocks, decided before anything is started.
 
 A block is one try of everything. A leg is the life of one cluster: one architecture on one set of cluster settings.
 The same file, profile and seed give the same plan on every machine and every Python.
@@ -21,10 +21,10 @@ from workloads.spec.settings import Architecture, ClusterSettings, Hosts, Length
 from workloads.spec.spec import Profile, Spec
 
 TRIALS_MAX = 100_000  # measured ones
-TRIAL_ID_CHARACTERS_MAX = 220  # an id is a file name, of which file systems take 255 bytes, endings included
+TRIAL_ID_CHARACTERS_MAX = 220  # an id is a file name, and file systems take 255 bytes, endings included
 # A warm-up is long enough for a rate that is not made of its own start.
 WARMUP_S = 0.5
-# Of a warm-up that finds how many messages a trial takes; in streaming it is a while until both ends are up to speed.
+# Seconds of a warm-up that finds a trial's number of messages; in streaming both ends need a while to get up to speed.
 SIZING_S = {"split": 0.25, "streaming": 0.4}
 # Where a profile counts messages, its trials may be too short or too long to find drift with.
 CALIBRATION_S = 1.0
@@ -36,7 +36,7 @@ Kind = Literal["measured", "calibration", "warmup"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell(Point):
-    """What is compared across architectures. Experiments that meet in the same settings share one cell."""
+    """A cell, compared across architectures. Experiments that meet in the same settings share one cell."""
 
     id: str  # message_size=8,batch_size=20,mode=split, and every other axis that the profile sweeps
     experiments: tuple[str, ...]  # empty for the calibration cell
@@ -81,7 +81,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was resolved. `only` narrows architectures, cells and blocks; `spec_hash` is that of the whole profile."""
+    """A resolved plan. `only` narrows architectures, cells and blocks; `spec_hash` is that of the whole profile."""
 
     spec_hash: str  # of all that changes what is measured; more tries or another timeout do not
     name: str  # of the results folder, where the user names none
@@ -227,7 +227,7 @@ def _described(cell: Cell) -> dict[str, Any]:
 def _hash(
     spec: Spec, warmups: int, length: Length, architectures: Sequence[Architecture], cells: Sequence[Cell]
 ) -> str:
-    """Of what is measured and how. Tries and the timeout are left out: a run may be lengthened and goes on."""
+    """Hash of all that changes what is measured. Tries and timeout are left out: a run may be lengthened."""
     measured = {
         "seed": spec.trials.seed,
         "warmup": warmups,
@@ -313,8 +313,8 @@ class _Layout:
     def _warm(
         self, block: int, architecture: Architecture, cells: Sequence[Cell], sizes: Length | None, suffix: str = ""
     ) -> Iterator[Trial]:
-        """What runs on a cluster that has just started; all of it before the first measured trial, so that what comes
-        before a measured trial is of the same kind in every block."""
+        """The warm-ups on a cluster that has just started; all run before the first measured trial, so that every block
+        has the same kind of trials before its measured ones."""
         first = cells[0]
         for count in range(1, self._warmups + 1):
             trial_id = f"warmup/{first.id}/{architecture.name}/{block}{suffix}/{count}"

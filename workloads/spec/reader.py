@@ -63,7 +63,7 @@ def read(document: Node, file: str) -> Spec:
 
 
 def _base(entries: Mapping[str, Entry]) -> dict[str, tuple[Given, ...]]:
-    """What `cluster` and `workload` say, and the defaults of what they do not say: where every experiment starts."""
+    """The values of `cluster` and `workload`, and defaults for their absent keys: the start of every experiment."""
     base = {key: fields.default_axis(key) for key in keys.AXES}
     base |= {key: (Given(spec.kind.parse(str(spec.default)), None),) for key, spec in keys.PERMISSIONS.items()}
     if "cluster" in entries:
@@ -314,7 +314,7 @@ def _refuse_starved(label: str, found: Mapping[str, Entry], length: Length, expe
 def _refuse_unserved(
     label: str, found: Mapping[str, Entry], architectures: list[Architecture], experiments: list[Experiment]
 ) -> None:
-    """What a row cannot have at all."""
+    """The keys that a row cannot have at all."""
     for architecture, experiment in itertools.product(architectures, experiments):
         row = row_of(architecture)
         for point in experiment.points:

@@ -20,7 +20,7 @@ KEYS = ("architecture", "try", *_OF_CELLS)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is left of a plan, in its order; none of these is empty."""
+    """The selected part of a plan, in its order; none of these is empty."""
 
     cells: tuple[Cell, ...]
     architectures: tuple[Architecture, ...]

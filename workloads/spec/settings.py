@@ -33,7 +33,7 @@ class Rtt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """What brokers are started with: the same for every architecture. Cells that differ here need clusters apart."""
+    """The settings of brokers: the same for every architecture. Cells that differ here need clusters apart."""
 
     brokers: int
     partitions: int
@@ -145,7 +145,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of an experiment's product: everything that a trial is told, but for the architecture."""
+    """One point of an experiment's product: all settings of a trial except the architecture."""
 
     cluster: ClusterSettings
     workload: WorkloadSettings

@@ -1,7 +1,7 @@
 """YAML text to nodes that know their line and column.
 
 Only the shape is read here. No scalar is given a type: `no`, `012`, `1e3` and `1:30` stay text until the key that
-they belong to says what they are. What makes YAML dangerous or ambiguous is refused: duplicate keys, anchors, aliases
+they belong to says what they are. Dangerous or ambiguous YAML is refused: duplicate keys, anchors, aliases
 and merge keys (a setting then stands where it is used, and a few lines cannot expand to gigabytes), tags, several
 documents, deep nesting, and files that are too large to have been written by hand.
 """

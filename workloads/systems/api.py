@@ -28,7 +28,7 @@ class SystemUnready(BrokerlabError):
 
 @dataclass(frozen=True, slots=True)
 class SystemSetup:
-    """What a system is made from. `folder` is its alone; logs go to `logs` and stay.
+    """The setup of a system. `folder` is its alone; logs go to `logs` and stay.
 
     The folder goes when the system stops, unless `keep`: then data stays, and the next start has it and the same ports.
     """
@@ -44,13 +44,13 @@ class SystemSetup:
 class System(Protocol):
     """A cluster of one architecture. Everything but `start`, `stop` and `nodes` is asked only while it runs.
 
-    What a system cannot tell it leaves out (no process, no statistics, None); it never answers with a zero for it.
+    A system leaves out a number that it cannot tell (no process, no statistics, None); it never answers with a zero.
     """
 
     # --- life -----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Return when every broker serves. What a failed start began is gone again.
+        """Return when every broker serves. A failed start leaves nothing behind.
 
         Raises `UserError` where a setting is refused or something is missing that the user can mend; `ProcessFailed`,
         `SystemUnready`, `NoFreePort` and `TopologyFailed` where it does not come up.

@@ -32,18 +32,18 @@ class Option(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """What clients wait for coordination, by the measurements before the design; for the estimate alone."""
+    """The clients' wait for coordination, by the measurements before the design; for the estimate alone."""
 
     request_s: float = 0.0
     commit_s: float = 0.0  # of a commit of every batch
 
 
 def _nothing() -> None:
-    """What `make setup` has installed is there."""
+    """The packages that `make setup` installs are there."""
 
 
 class Program(NamedTuple):
-    """What a row needs on this machine beside Python's packages."""
+    """A requirement of a row on this machine, beside Python's packages."""
 
     name: str
     version: Callable[[], str]  # raises `UserError` where it is not there
@@ -136,7 +136,7 @@ ROWS: Final = {
         ),
     )
 }
-# What a cluster to play with may be where no file says it.
+# The architectures of a playground where no file names them.
 ORDINARY: Final = {
     each.name: each
     for each in (
@@ -170,7 +170,7 @@ def row_named(reference: str) -> Row:
 
 
 def row_kind(named_by: str) -> Kind[str]:
-    """What the key of a file takes that names a row; its value is the row's name."""
+    """The values of the key that names a row; a value is the row's name."""
     *others, last = [row.name for row in ROWS.values() if row.named_by == named_by]
     allowed = f"{', '.join(others)} or {last}" if others else last
     allowed = f"{allowed}, or MODULE:ROW of another"
@@ -193,5 +193,5 @@ def bring_programs(architectures: Iterable[Architecture]) -> None:
 
 
 def programs() -> list[Program]:
-    """What the rows of the table need, each once."""
+    """The requirements of the table's rows, each once."""
     return list(dict.fromkeys(program for row in ROWS.values() for program in row.needed()))

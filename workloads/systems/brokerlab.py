@@ -129,7 +129,7 @@ class Brokerlab:
             raise
 
     def _coordinator(self) -> dict[str, Any]:
-        """What brokers are told of their coordinator: the row's own options, and where its service is."""
+        """The brokers' coordinator settings: the row's own options, and the address of its service."""
         connect = {} if self._service is None else {"connect": self._service.address}
         return {"name": self._row.coordinator, **dict(self._setup.architecture.options), **connect}
 

@@ -48,7 +48,7 @@ _MODULE: Final = """\
 {dependencies}
 </dependencies></ivy-module>
 """
-# What Ivy says of its failure, the cause before the consequence.
+# Ivy's lines about a failure, the cause before the consequence.
 _REASONS: Final = (re.compile(r"\((java\S*Exception: [^)\n]*)\)"), re.compile(r"^\s*:: (\S+: not found)", re.MULTILINE))
 
 
@@ -122,7 +122,7 @@ def _fetch(version: str, folder: Path) -> None:
 
 
 def _fault(version: str, folder: Path) -> str:
-    """What is wrong with the jars of a folder; empty where nothing is."""
+    """The faults of the jars in a folder; empty where there are none."""
     for jar in locked(version):
         try:
             found = hashlib.sha256((folder / jar.name).read_bytes()).hexdigest()

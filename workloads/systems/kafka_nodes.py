@@ -1,8 +1,8 @@
-"""What each node of an Apache Kafka is started with: its properties and its command line. Nothing is started here.
+"""The start of each node of an Apache Kafka: its properties and its command line. Nothing is started here.
 
-What our brokers have as a setting, Kafka gets as its own setting of the same meaning. Everything else is as Kafka
-comes, except for what a cluster that lives for minutes needs: internal topics with a single replica, no wait for more
-members before a group's first rebalance, no topics made by asking for them.
+Kafka gets its own setting for each setting of our brokers with the same meaning. Everything else has Kafka's
+defaults, except for the needs of a cluster that lives for minutes: internal topics with a single replica, no wait for
+more members before a group's first rebalance, no topics made by asking for them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class KafkaNode:
 def properties(
     node: KafkaNode, nodes: Sequence[KafkaNode], settings: ClusterSettings, zookeeper: str | None
 ) -> dict[str, str]:
-    """Of a node that coordinates through the ZooKeeper at this address, or in KRaft where there is none."""
+    """A node's properties: with the ZooKeeper at this address, or in KRaft where there is none."""
     roles = _kraft(node, nodes) if zookeeper is None else _zookeeper(node, zookeeper)
     return {
         **roles,

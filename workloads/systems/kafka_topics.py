@@ -22,7 +22,7 @@ LOOK_EVERY_S: Final = 0.01
 
 
 class KafkaTopics:
-    """What a system (`workloads.systems.api`) is asked about topics. Kafka bounds no fetch by messages."""
+    """A system's answers (`workloads.systems.api`) about topics. Kafka bounds no fetch by messages."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

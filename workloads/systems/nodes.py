@@ -74,7 +74,7 @@ class Nodes:
 
     async def stop(self) -> None:
         """Terminate all but what carries packets, and forget them: brokers first, while they can still take leave of
-        their service. What is paused is resumed, for it hears of nothing before."""
+        their service. Paused processes are resumed, because they hear nothing before."""
         for _, process in self._processes.values():
             process.resume()
         for serving in ("broker", "coordinator"):

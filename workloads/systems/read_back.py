@@ -1,4 +1,4 @@
-"""What a topic holds, for a system whose disks cannot be read: a plain fetch of everything, after the timed window."""
+"""A topic's messages, for a system whose disks cannot be read: a plain fetch of all, after the timed window."""
 
 from __future__ import annotations
 

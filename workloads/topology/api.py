@@ -53,7 +53,7 @@ class Topology(Protocol):
 
     @property
     def carriers(self) -> Sequence[Process]:
-        """What carries packets from place to place: it costs time of processors, and where it ends, all is lost."""
+        """The process that carries packets from place to place: it costs processor time, and without it all is lost."""
 
     async def connect(self, place: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """From the runner to a server in a place. Raises `OSError`."""
@@ -69,7 +69,7 @@ class Topology(Protocol):
 
 
 class OneMachine:
-    """What topologies have in common that are all on the runner's machine."""
+    """The common part of topologies that are all on the runner's machine."""
 
     def is_here(self, place: str) -> bool:
         return True

@@ -2,7 +2,7 @@
 
 On each host the project is set up at the same path as here. A process there is the child of its ssh session and dies
 with it (`processes/tether.py`), and the session is a process of ours: so it ends as one that runs here does, the
-runner's kill -9 included. What it says comes back by the same channel, and so do files.
+runner's kill -9 included. Its output comes back by the same channel, and so do files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the kernel is asked for and Python 3.11 has no words for: network namespaces and their devices."""
+"""Requests to the kernel that Python 3.11 has no calls for: network namespaces and their devices."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Links:
                 self._give(out, packet)
 
     def _take(self, device: int) -> None:
-        """Read what a place sends. What is not for a far peer is its kernel's talk, such as IPv6's."""
+        """Read what a place sends. Packets that are not for a far peer are its kernel's talk, such as IPv6's."""
         ways = self._ways[device]
         for _ in range(READ_PACKETS_MAX):
             try:

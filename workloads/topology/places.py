@@ -1,4 +1,4 @@
-"""Who lives where, and how far apart: the addresses of a topology's places, and the delay between any two of them."""
+"""Places and distances: the addresses of a topology's places, and the delay between any two of them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TrialClients:
-    """What they say of their parts goes into the record. Raises `ClientFailed` and `ProcessFailed` throughout."""
+    """Their results go into the record. Raises `ClientFailed` and `ProcessFailed` throughout."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class TrialClients:
         return {client.name: (client.role, client.process) for client in (*self.producers, *self.consumers)}
 
     def outs(self, role: str) -> list[Path]:
-        """What the names of their files begin with."""
+        """The prefix of their files' names."""
         found = self.producers if role == "producer" else self.consumers
         return [self._jobs.out(role, number) for number in range(len(found))]
 

@@ -58,7 +58,7 @@ async def examine(
 
 
 async def stored_messages(system: System, topic: str, into: Path) -> Mapping[int, Ids]:
-    """What the leaders' disks hold; where nobody can read those, what a fetch of everything brings."""
+    """The messages on the leaders' disks; where nobody can read those, the result of a fetch of everything."""
     if (found := await system.stored(topic, into)) is not None:
         return found
     ends = await system.end_offsets(topic)

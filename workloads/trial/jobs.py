@@ -1,4 +1,4 @@
-"""What a trial asks of each of its clients."""
+"""The job that a trial gives each of its clients."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Jobs:
         )
 
     def out(self, role: str, number: int) -> Path:
-        """What the names of a client's files begin with."""
+        """The prefix of the names of a client's files."""
         return self.work / f"{role}-{number}"
 
     def _duration_s(self) -> float | None:

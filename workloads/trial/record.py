@@ -1,4 +1,4 @@
-"""What is known of one trial: while it runs, when it has ended, and the row that is written of it."""
+"""The record of one trial: while it runs, when it has ended, and the row that is written of it."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class TrialRun:
 
     def _stages(self) -> list[Stage]:
         """Split: producers alone until all is acknowledged, then consumers alone. Streaming: consumers are there before
-        the first send, and both run together. Of a warm-up nothing is audited."""
+        the first send, and both run together. A warm-up is not audited."""
         who = self.clients
         if self.record.trial.cell.mode == "split":
             rounds = [

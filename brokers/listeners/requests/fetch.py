@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from brokers.wire.apis.fetch import Records
 
 _LOOK_AGAIN_S: Final = 0.005
-# Of one answer. What is more stays in its files until it is sent: below, one copy is cheaper than more system calls.
+# Bytes in one answer. More stay in their files until they are sent: below, one copy is cheaper than more system calls.
 READ_BYTES_MAX: Final = 512 * 1024
 # The same for a client that has not read yet what it was sent: a copy would only lie in memory.
 READ_BEHIND_BYTES_MAX: Final = 16 * 1024

@@ -1,7 +1,7 @@
 """The produce requests of one socket read: checked one by one, appended per partition in one write, answered in order.
 
-This is the hot path, and `Run.take` is its inner loop: unrolled on purpose (`make bench`, 8 B x 1). What the requests
-of one producer to one partition have in common is kept as a `Route`, so that a request costs a comparison of its
+This is the hot path, and `Run.take` is its inner loop: unrolled on purpose (`make bench`, 8 B x 1). A `Route`
+keeps the common part of one producer's requests to one partition, so that a request costs a comparison of its
 constant bytes, the check of its batch, and little else.
 """
 
@@ -292,7 +292,7 @@ class Run:
         return answers
 
     def _answer_later(self, what: Asked, correlation_id: int, place: int) -> tuple[Waits, Answer]:
-        """What an answer waits for, and how it is made then."""
+        """The awaitable that an answer waits for, and the function that then makes the answer."""
         if isinstance(what, Irregular):
             return self._answer_irregular(what)
         correlation_ids: Sequence[int]
@@ -328,7 +328,7 @@ class Run:
 
 
 def _refusal(request: ProduceRequest) -> ErrorCode:
-    """What is wrong with the request as a whole."""
+    """The error of the request as a whole."""
     if request.acks not in _ACKS_ALLOWED:
         return ErrorCode.INVALID_REQUIRED_ACKS
     if request.transactional:

@@ -1,4 +1,4 @@
-"""What the produce requests of a connection are for: partitions, routes to them, and requests that have none."""
+"""The targets of a connection's produce requests: partitions, routes to them, and requests that have none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Target:
         self.results: list[int | SequenceError] = []
 
     def wait(self, timeout_ms: int) -> Acknowledged | None:
-        """What to wait for before what was appended may be acknowledged."""
+        """What to await before the appended batches may be acknowledged."""
         if self.waits is None or self.leadership is None:
             return None
         acknowledged = self.waits.get(timeout_ms)
@@ -52,7 +52,7 @@ class Target:
         return acknowledged
 
     def outcome(self, place: int) -> Outcome:
-        """What became of the batch at `place`; a negative one is an error that it met before."""
+        """The outcome of the batch at `place`; a negative place is an error that it met before."""
         if place < 0:
             return Outcome(-place)
         if self.failed:
@@ -75,7 +75,7 @@ class Route(Template):
         self.row_layout: RowLayout | None = None  # of the size that came last
 
     def row(self, view: memoryview, start: int, end: int, count: int, bytes_max: int) -> Row | None:
-        """The `count` requests of which the first lies in `view[start:end]`, if they are a row."""
+        """The `count` requests from the one in `view[start:end]` on, if they are a row."""
         if self.row_layout is None or self.row_layout.frame_bytes != end - start:
             self.row_layout = RowLayout(self, end - start)
         return self.row_layout.read(view, start - SIZE_BYTES, count, bytes_max)

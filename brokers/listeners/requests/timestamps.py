@@ -13,7 +13,7 @@ from brokers.wire.batch import BatchHeader, BatchInvalid, parse_header, timestam
 if TYPE_CHECKING:
     from brokers.log.log import Log
 
-# Of one batch, unpacked. One that is more is answered with its beginning.
+# Bytes of one unpacked batch. For a larger batch the answer is its beginning.
 _UNPACKED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         DescribeConfigsRequest,
     )
 
-# What a topic may set, by the name that clients use for it.
+# The settings of a topic, by the names that clients use.
 SETTINGS: Final = {
     "fetch_records_max": "fetch_records_max",
     "retention.bytes": "retention_bytes",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Answer = Callable[[Codes], bytes]
 
 Answers = list["bytes | asyncio.Future[Pieces]"]
-"""Of one read, in the order of its requests: answers to be sent now, and those to be sent once they are known."""
+"""The answers of one read in the order of its requests: those to send now, and those to send once they are known."""
 
 
 class Unacknowledged:

@@ -1,4 +1,4 @@
-"""What the log wants to know of itself at its next start, in one small file that is replaced in one step.
+"""The state that the log needs at its next start, in one small file that is replaced in one step.
 
   recovered_offset  everything before it was synced: it is never cut, only reported when it is damaged
   clean_end         the end offset when the log was closed in order; absent while it is open

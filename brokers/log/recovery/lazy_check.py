@@ -1,4 +1,4 @@
-"""What a segment that was found on disk has not proven yet.
+"""The parts of a segment found on disk that are not proven yet.
 
 A start that read every byte would cost seconds for gigabytes that nobody asks for. So a segment that was closed in
 order is taken as it is, and each interval of its index is proven once, just before its first byte is served: same

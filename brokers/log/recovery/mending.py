@@ -1,4 +1,4 @@
-"""What a start changes on the disk: torn tails go, and so does what no segment has any use for.
+"""The changes that a start makes on the disk: torn tails go, and so do files that no segment uses.
 
 A disk that refuses a change makes the log one that can be read alone: `refusal` says why.
 """
@@ -25,7 +25,7 @@ _COMPANION_NAME: Final = re.compile(r"(\d{20})\.(index|producers)|.+\.new")
 
 
 class Mending:
-    """Of one log. `cuts` is what was removed behind a good end."""
+    """The mending of one log. `cuts` lists the bytes removed behind a good end."""
 
     def __init__(self, files: Files, directory: Path, notices: Notices, *, durable: bool) -> None:
         self.refusal: str | None = None

@@ -5,9 +5,9 @@ it, and it is cut off. Everything else that is not good is damage: it lies befor
 checkpoint.py) or has good batches behind it. Damage is never cut and never passed over in silence: its offsets cannot
 be read, what lies before and behind it can, and the report names it.
 
-Segments of which all was synced are taken as they are, in doubt (see lazy_check.py); damage in them is found and told
-when a reader comes there. All others are scanned. What is cut is kept in a file of its own, unless it is the beginning
-of a batch whose end was never written, or zeros.
+Segments that were synced whole are taken as they are, in doubt (see lazy_check.py); damage in them is found and told
+when a reader comes there. All others are scanned. Cut bytes are kept in a file of their own, unless they are the
+beginning of a batch whose end was never written, or zeros.
 
 Doing it twice gives the same as doing it once: the second time finds what the first has left, and nothing to cut.
 On a disk that refuses changes the log can still be read: `mending.refusal` says why nothing can be written.
@@ -131,7 +131,7 @@ class Recovery:
     # Segments
 
     def _take_segments(self, bases: list[int]) -> None:
-        """Take those of which all was synced, scan the others, and keep all that have something good behind them."""
+        """Take the segments that were synced whole, scan the others, keep all that have good batches behind them."""
         scanned: list[tuple[Segment, Surveyed]] = []
         for number, base_offset in enumerate(bases):
             next_base = bases[number + 1] if number + 1 < len(bases) else None

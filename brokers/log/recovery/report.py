@@ -1,4 +1,4 @@
-"""What a start found in a log's directory, and how it is told."""
+"""The findings of a start in a log's directory, and their lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What lay behind the log's end, and is gone from it. `kept_in` is the file that holds it now, None for none."""
+    """Bytes cut behind the log's end. `kept_in` is the file that holds them now, None for none."""
 
     offset: int
     bytes: int
@@ -39,7 +39,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What a start found. `began_at` is where the log began before, if it begins later now.
+    """The findings of a start. `began_at` is where the log began before, if it begins later now.
 
     `distrusted` are small files whose content was not what this program writes, and that were made again.
     """

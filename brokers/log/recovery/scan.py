@@ -79,7 +79,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What a segment's bytes hold: the good batches that `extent` spans, and the holes between them."""
+    """The content of a segment's bytes: the good batches that `extent` spans, and the holes between them."""
 
     index: Index
     extent: Extent

@@ -1,4 +1,4 @@
-"""What is cut off a log is kept in a file of its own, unless nothing could be made of it."""
+"""Bytes cut off a log are kept in a file of their own, unless they hold nothing of use."""
 
 from __future__ import annotations
 

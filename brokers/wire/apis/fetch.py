@@ -28,7 +28,7 @@ _TOPIC_BYTES_MIN: Final = 6
 
 
 class Part(NamedTuple):
-    """What is wanted of one partition; `leader_epoch` is -1 where the client names none."""
+    """A fetch of one partition; `leader_epoch` is -1 where the client names none."""
 
     topic: str
     partition: int
@@ -57,7 +57,7 @@ class Records(Protocol):
 
 
 class Found(NamedTuple):
-    """What one partition gives; `records` are whole batches as they are stored."""
+    """One partition's answer; `records` are whole batches as they are stored."""
 
     error: int
     high_watermark: int = -1

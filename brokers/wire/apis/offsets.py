@@ -1,7 +1,7 @@
 """OffsetCommit and OffsetFetch: where a consumer group stands.
 
 Experiments commit after every batch, mostly of one partition: that is the hot path beside Produce and Fetch, and so has
-a template by hand. What commits cost a broker is in `tables/resources` of a run with 32 B x 1.
+a template by hand. The cost of commits to a broker is in `tables/resources` of a run with 32 B x 1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_of_one_partition(request: OffsetCommitRequest) -> bool:
 
 
 class SingleCommit(NamedTuple):
-    """What one commit has of its own."""
+    """The part of a commit that differs from the others."""
 
     correlation_id: int
     partition: int
@@ -63,7 +63,7 @@ class SingleCommit(NamedTuple):
 
 
 class CommitTemplate:
-    """What a member's commits of one partition each have in common, of which `request` is one, and their answers.
+    """The common part of a member's commits of one partition each (`request` is one of them), and their answers.
 
     All of a frame up to the partition is compared but the correlation id; what differs has no template.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _LOG_START_SINCE: Final = 5
-# What follows version and correlation id: client id, transactional id, acks, timeout, count of topics.
+# Behind version and correlation id: client id, transactional id, acks, timeout, count of topics.
 CORRELATION_END: Final = 8
 CORRELATION_AT: Final = 4
 _int16_at = Struct(">h").unpack_from
@@ -50,7 +50,7 @@ class ProduceRequest(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of one part."""
+    """The outcome of one part."""
 
     error: int
     base_offset: int = NO_OFFSET
@@ -127,7 +127,7 @@ _OUTCOME_BYTES_IN_MIDDLE: Final = 6  # the partition, and that there was no erro
 
 
 class Template:
-    """What the requests of one producer to one partition have in common, and their answers.
+    """The common part of one producer's requests to one partition, and their answers.
 
     A request fits if `data[at + CORRELATION_END : at + records_at - 4]` equals `key` and `data[at : at + 4]` is
     `head`; then its records begin at `at + records_at`, after their four-byte size, and must fill the frame.

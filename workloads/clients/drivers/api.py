@@ -1,4 +1,4 @@
-"""What every driver does, and the values that cross between the runner and its client processes.
+"""The contract of every driver, and the values that cross between the runner and its client processes.
 
 A driver is told where the cluster is and what to send or read; it knows nothing of the architecture. It writes down
 each request as it went (`RequestRow`), and into a `History` each operation where it is given one, and leaves every
@@ -91,7 +91,7 @@ class ConsumeJob:
 
 @dataclass(slots=True)
 class Produced:
-    """What a producer sent: rows of requests, and which messages were acknowledged.
+    """A producer's result: rows of requests, and which messages were acknowledged.
 
     `sends` has the first counter of messages that were sent together, and when they were (with a fixed rate: when they
     were meant to be), in nanoseconds; each goes up to the next one's counter.
@@ -113,7 +113,7 @@ class Produced:
 
 @dataclass(slots=True)
 class Consumed:
-    """What a consumer saw, in its order: rows of requests, and per partition the ids of the messages.
+    """A consumer's result, in its order: rows of requests, and per partition the ids of the messages.
 
     `receipts` has, per partition, how many messages came together and when; only where the job asks for it.
     """
@@ -145,7 +145,7 @@ class Deadline:
 
 
 class Signals(Protocol):
-    """What the runner may tell a client in the middle of a job, and what it waits to hear."""
+    """The runner's orders to a client in the middle of a job, and the answers that it waits for."""
 
     def started(self) -> None:
         """Tell the runner that the window of consumption has begun: producers of the same window may go."""
@@ -162,7 +162,7 @@ class Producer(Protocol):
         """Find the leaders and open the connections. Raises `DriverError`."""
 
     def run(self) -> Produced:
-        """Send everything and wait for every acknowledgement. What failed is told with the error's name."""
+        """Send everything and wait for every acknowledgement. Failures carry the error's name."""
 
     def close(self) -> None: ...
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # A member learns of a rebalance from its next heartbeat, up to three seconds later, and a rebalance may follow another.
 ASSIGNED_WITHIN_S: Final = 30.0
-# Of received messages, before they are looked at within the window; larger ones are never kept.
+# Bytes of received messages that are kept unread within the window; larger ones are never kept.
 KEPT_BYTES_MAX: Final = 512 * 1024 * 1024
 KEPT_MESSAGE_BYTES_MAX: Final = 1024
 # While a group forms: librdkafka says what comes of it only when a poll ends.
@@ -41,11 +41,11 @@ JOIN_POLL_S: Final = 0.01
 # Every so many commits one waits for its answer, and so for all before it: that many are under way at most. More would
 # be a little faster, and a window would end before its commits: a short one would show a rate that cannot last.
 COMMITS_UNDER_WAY_MAX: Final = 16
-# Of each partition, so many batches lie ready at the consumer: enough that it never waits for the millisecond after
+# So many batches of each partition lie ready at the consumer: enough that it never waits for the millisecond after
 # which librdkafka looks again, few enough that a window is filled by fetches of what it consumes. librdkafka's own
 # 100,000 messages make it fetch as fast as it can for the first seconds, and commits stand in line behind that.
 FETCHED_AHEAD_BATCHES: Final = 20
-# What a batch of messages is asked for, without a Python loop.
+# The questions to a batch of messages, without a Python loop.
 _ERROR: Final = Message.error
 _OFFSET: Final = cast("Callable[[Message], int]", Message.offset)
 _PARTITION: Final = cast("Callable[[Message], int]", Message.partition)

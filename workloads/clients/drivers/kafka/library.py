@@ -1,4 +1,4 @@
-"""What both ends need of librdkafka, and of the interpreter while a window lasts."""
+"""The needs of both ends: from librdkafka, and from the interpreter while a window lasts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The producer of the driver `kafka`.
 
 librdkafka forms the requests itself, in threads of its own: `batch.num.messages` puts a batch into one request, and
-the brokers count what really came. What can be seen from here without slowing the client down:
+the brokers count what really came. The driver sees this much without slowing the client down:
 
 - Which messages failed is certain: failures alone are reported back, one callback each.
 - How many are acknowledged is read between sends: handed over, less those still on their way. Rows are slices of 10 ms
@@ -56,11 +56,11 @@ BYTES_OBJECT_BYTES: Final = 41  # what Python needs beside the payload
 # Whole batches are handed over and leave at once, so this bounds only the wait for a rest of one. It is long, because
 # a producer that is interrupted in the middle of a batch must not have its first half sent.
 LINGER_MS: Final = 200
-# About two and a half seconds. What then fails is told with the broker's reason; what times out has none.
+# About two and a half seconds. A later failure has the broker's reason; a timeout has none.
 RETRIES_MAX: Final = 5
 STATISTICS_MS: Final = 50
 FLUSH_S: Final = 0.005
-# What librdkafka calls by another name than all drivers do.
+# Names that differ between librdkafka and the drivers.
 _STATUS: Final = {"KAFKA_STORAGE_ERROR": STORAGE_FAILED}
 # librdkafka refuses these itself; of any other error an earlier attempt may have been stored.
 _NEVER_SENT: Final = {"MSG_SIZE_TOO_LARGE", "_PURGE_QUEUE", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}
@@ -212,7 +212,7 @@ class Producer:
         self._history.note(Operation(SEND, partition, first, 1, offset, invoked_ns, monotonic_ns(), outcome, detail))
 
     def _told(self, rows: list[RequestRow], handed_over: Sequence[tuple[int, range]]) -> Produced:
-        """What was sent, without what failed."""
+        """The sent messages, without those that failed."""
         produced = Produced(rows, self._sends)
         for partition, counters in handed_over:
             produced.sent += len(counters)
