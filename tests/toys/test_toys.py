@@ -35,7 +35,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             f"  elsewhere: {{system: external, bootstrap: '{bootstrap}'}}",
             workload="workload: {driver: kafka}",
             experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: [split, streaming]}}",
-            profiles=f"profiles: {{steady: {{experiments: one, messages: {MESSAGES}, tries: 2}}}}",
+            profiles="profiles: {steady: {experiments: one, architectures: [static, oracle, wrapped, elsewhere], "
+            f"messages: {MESSAGES}, tries: 2}}}}",
         )
         ended = subprocess.run(
             command("run", file, "--out", folder / "results"),

@@ -14,7 +14,7 @@ from workloads.spec.settings import Architecture, ClusterSettings, Hosts, Length
 from workloads.spec.sizes import format_size
 from workloads.spec.spec import Experiment, Profile, Spec, TrialSettings
 from workloads.spec.yaml_source import Entry, Node, Place
-from workloads.systems.architectures import COORDINATOR, ROWS, SYSTEM, Row, row_kind, row_named, row_of
+from workloads.systems.architectures import COORDINATOR, OURS, ROWS, SYSTEM, Row, row_kind, row_named, row_of
 
 VERSION = "1"
 CELLS_MAX = 10_000  # of all experiments of a file; at a second a trial, that many take hours a try
@@ -279,7 +279,8 @@ def _until(label: str, found: Mapping[str, Entry]) -> Until | None:
 
 def _chosen_architectures(found: Mapping[str, Entry], known: Mapping[str, Architecture]) -> tuple[str, ...]:
     if "architectures" not in found:
-        return tuple(known)
+        # Another system joins a profile by name: it has to be fetched, or somebody has to run it.
+        return tuple(name for name in known if row_of(known[name]).system == OURS) or tuple(known)
     return fields.choices("architectures", found["architectures"].value, known)
 
 

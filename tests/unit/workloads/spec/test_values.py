@@ -268,3 +268,10 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal() -> None:
 def test_architectures_of_one_coordinator_may_differ_by_name_alone() -> None:
     found = spec(text(architectures="architectures: {a: {coordinator: static}, b: {coordinator: static}}"))
     assert [each.name for each in found.architectures] == ["a", "b"]
+
+
+def test_another_system_joins_a_profile_by_name_alone() -> None:
+    files = "a: {coordinator: static}, b: {system: external, bootstrap: 'x:1'}"
+    profiles = "profiles: {p: {experiments: batch-size, messages: 100, tries: 1}}"
+    (profile,) = spec(text(architectures=f"architectures: {{{files}}}", profiles=profiles)).profiles
+    assert profile.architectures == ("a",)
