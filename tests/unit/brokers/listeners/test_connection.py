@@ -28,7 +28,6 @@ from brokers.wire.apis.table import ApiKey
 from brokers.wire.apis.topics import DeleteTopicsRequest
 from brokers.wire.batch import Record, decode_records, parse_header
 from brokers.wire.errors import ErrorCode
-from brokers.wire.framing import FrameLimits
 from brokers.wire.rows import Row
 from brokers.wire.schema import decode
 from tests.integration.kafka.raw import batch, fetch_request, fetched, produce_request, produced, request
@@ -190,32 +189,6 @@ def test_what_a_client_sent_before_it_left_is_carried_out(tmp_path: Path) -> Non
             held = harness.store.partition("one", 0)
             assert held is not None
             assert held.log.end_offset == 1
-
-    run(work())
-
-
-def test_who_stops_sending_amid_a_large_request_keeps_nobody_waiting(tmp_path: Path) -> None:
-    async def work() -> None:
-        limits = ListenerLimits(frames=FrameLimits(receive_bytes=16 * 1024), large_requests_bytes_max=1 << 20)
-        async with listening(tmp_path, limits=limits, kind=HeldBack) as harness:
-            coordinator = harness.coordinator
-            assert isinstance(coordinator, HeldBack)
-            gone, other = await harness.connect(), await harness.connect()
-            large = produce_request("two", batch(bytes(200_000)))
-            gone.send(produce_request("one", batch(b"v")), large[:100_000])
-            await until(lambda: len(coordinator.asked) == 1)
-            for _ in range(100):
-                await turn()
-            other.send(large)
-            for _ in range(100):
-                await turn()
-            assert len(coordinator.asked) == 1, "it waits for the one that has the right of way"
-            gone.writer.write_eof()
-            await until(lambda: len(coordinator.asked) == 2)
-            coordinator.release(1)
-            assert produced(await other.receive()) == (0, 0)
-            coordinator.release(0)
-            assert produced(await gone.receive()) == (0, 0)
 
     run(work())
 
