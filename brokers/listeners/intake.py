@@ -74,7 +74,8 @@ class Intake:
             actions.append((Do.PACE, None))
 
     def end(self) -> Actions:
-        """Nothing more is read."""
+        """Nothing more is read, and a large request that is not whole never will be."""
         self.reads = ENDED
         had_turn, self._has_turn = self._has_turn, False
-        return [(Do.END_TURN, None)] if had_turn else []
+        stop: Actions = [(Do.STOP_READING, None)]
+        return [(Do.END_TURN, None), *stop] if had_turn else stop

@@ -226,13 +226,13 @@ class Pipeline:
         self.state = CLOSING
         self.answers.cut()
         self.backlog.clear()
-        return [*self.intake.end(), (Do.STOP_READING, None)]
+        return self.intake.end()
 
     def drop(self, _: object) -> Actions:
         self.state = CLOSED
         self.answers.drop()
         self.backlog.clear()
-        return [*self.intake.end(), (Do.STOP_READING, None), (Do.ABORT, None)]
+        return [*self.intake.end(), (Do.ABORT, None)]
 
 
 Step = Callable[[Pipeline, Any], Actions]

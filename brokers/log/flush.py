@@ -51,11 +51,7 @@ class Flush:
 
 
 def flush_handles(
-    files: Files,
-    segments: Iterable[Segment],
-    open_segments: OpenSegments,
-    synced: SyncedRecord,
-    directory: Path | None,
+    files: Files, segments: Iterable[Segment], open_segments: OpenSegments, synced: SyncedRecord, directory: Path | None
 ) -> tuple[list[int], int | None]:
     """Everything that a flush needs: second handles of the segments (closed ones are opened) and the directory's.
 

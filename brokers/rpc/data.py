@@ -112,10 +112,7 @@ class DataService(DataServicer):
             _forget(appended)
 
     async def _read(
-        self,
-        requests: AsyncIterator[pb.ProduceRequest],
-        asked: _Queue[_Asked],
-        room: asyncio.Semaphore,
+        self, requests: AsyncIterator[pb.ProduceRequest], asked: _Queue[_Asked], room: asyncio.Semaphore
     ) -> None:
         try:
             async for request in requests:

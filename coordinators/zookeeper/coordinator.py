@@ -7,7 +7,6 @@ and asks only for what the mirror has not got yet.
 
 from __future__ import annotations
 
-import logging
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from coordinators.registry import CoordinatorSetup
 
 REREAD_S: Final = 30.0  # a watch that was lost unnoticed is made good within this
-LEAVE_WITHIN_S: Final = 3.0
-_LOG: Final = logging.getLogger(__name__)
 
 
 class ZooKeeperCoordinator(Coordinator):

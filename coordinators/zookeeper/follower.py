@@ -11,14 +11,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from coordinators.errors import (
-    BrokerIdTaken,
-    CoordinationError,
-    JournalFailed,
-    Unavailable,
-    UnknownTopic,
-    lost_disk,
-)
+from coordinators.errors import BrokerIdTaken, CoordinationError, JournalFailed, Unavailable, UnknownTopic, lost_disk
 from coordinators.leadership import succession, without
 from coordinators.zookeeper.controller import Controller
 from coordinators.zookeeper.requests import together

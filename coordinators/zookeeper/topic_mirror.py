@@ -158,9 +158,7 @@ class TopicMirror:
             for at, state, replicas in zip(ats, nodes, stored.replicas, strict=True)
         ]
         found = tuple(partition for partition in partitions if partition is not None)
-        if len(found) == len(
-            ats
-        ):  # of which a part cannot be understood, and never could, is not there for anybody yet
+        if len(found) == len(ats):  # else a part cannot be understood, and never could: nobody is shown the topic yet
             self.read[name] = Topic(name, found, stored.settings, life)
 
     def _lived_before(self, name: str, life: str) -> bool:

@@ -38,16 +38,7 @@ def session_fault(request: FetchRequest) -> ErrorCode:
 class Reading:
     """One request: reads what there is, and knows whether that is enough. `leaders` are of this moment."""
 
-    __slots__ = (
-        "_bytes",
-        "_messages",
-        "_read_bytes_max",
-        "_service",
-        "_sources",
-        "_tenure",
-        "found",
-        "request",
-    )
+    __slots__ = ("_bytes", "_messages", "_read_bytes_max", "_service", "_sources", "_tenure", "found", "request")
 
     def __init__(
         self,

@@ -192,12 +192,7 @@ class Run:
         return -ErrorCode[error.kafka_error]
 
     def _take_irregular(
-        self,
-        data: bytearray,
-        view: memoryview,
-        start: int,
-        end: int,
-        leaders: Sequence[Leadership | ErrorCode] | None,
+        self, data: bytearray, view: memoryview, start: int, end: int, leaders: Sequence[Leadership | ErrorCode] | None
     ) -> bool:
         request = wire.read(data, start, end)
         targets = [self._target(TopicPartition(part.topic, part.partition)) for part in request.parts]

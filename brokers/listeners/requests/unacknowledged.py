@@ -48,8 +48,7 @@ class Unacknowledged:
         if self._left or self.answer.done():
             return
         codes: Codes = {}
-        for acknowledged in self.waits:
-            error = acknowledged.exception()
+        for acknowledged, error in [(acknowledged, acknowledged.exception()) for acknowledged in self.waits]:
             if error is not None and not isinstance(error, ReplicaError):
                 self.answer.set_exception(error)
                 self.answer.exception()  # if the client is gone nobody asks for it, which is no fault

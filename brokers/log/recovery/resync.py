@@ -33,12 +33,7 @@ _OFFSET: Final = struct.Struct(">q")
 
 
 def next_good(
-    files: Files,
-    handle: int,
-    begin: tuple[int, int],
-    limit: tuple[int, int],
-    known_end: int,
-    epoch_span: EpochSpan,
+    files: Files, handle: int, begin: tuple[int, int], limit: tuple[int, int], known_end: int, epoch_span: EpochSpan
 ) -> tuple[int, int] | None:
     """(position, offset) of the next good batch behind `begin`, where none is; None when there is none before `limit`.
 

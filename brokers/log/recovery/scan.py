@@ -13,16 +13,7 @@ from crc32c import crc32c
 from brokers.log.files import Files
 from brokers.log.index import NO_TIMESTAMP, Extent, Index
 from brokers.log.recovery.resync import next_good
-from brokers.wire.batch import (
-    CRC_BEGIN,
-    HEADER,
-    HEADER_BYTES,
-    LENGTH_END,
-    LENGTH_MIN,
-    MAGIC,
-    NO_PRODUCER,
-    BatchHeader,
-)
+from brokers.wire.batch import CRC_BEGIN, HEADER, HEADER_BYTES, LENGTH_END, LENGTH_MIN, MAGIC, NO_PRODUCER, BatchHeader
 
 CHUNK_BYTES: Final = 1024 * 1024
 

@@ -117,11 +117,11 @@ class Copies:
         """Brokers came or went: the copies of groups have new places."""
         before, self._successions = self._successions, {}
         for group, rows in groups.items():
-            self._recopy(group, rows.values(), before.get(group, ()), self.succession(group))
+            self._recopy(rows.values(), before.get(group, ()), self.succession(group))
         if self._uncopied:
             self.send(now_ms)
 
-    def _recopy(self, group: str, rows: Iterable[OffsetRow], before: tuple[int, ...], after: tuple[int, ...]) -> None:
+    def _recopy(self, rows: Iterable[OffsetRow], before: tuple[int, ...], after: tuple[int, ...]) -> None:
         """The home sees to the copies; whoever holds any sees to the home, where that is new."""
         moved = after[:1] != before[:1]
         receivers = after[1:] if after[:1] == (self._mine,) else after[:1] if moved else ()

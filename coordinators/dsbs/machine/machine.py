@@ -34,10 +34,7 @@ from coordinators.dsbs.machine.ledger import Ledger, Phase
 from coordinators.dsbs.machine.liveness import Liveness
 from coordinators.dsbs.machine.membership import Joining, Membership
 from coordinators.dsbs.machine.offsets import Offsets
-from coordinators.dsbs.tables.messages import (
-    AskOffsets,
-    Copy,
-)
+from coordinators.dsbs.tables.messages import AskOffsets, Copy
 from coordinators.dsbs.tables.rows import MemberRow, OffsetRow, Row, Status, TableRow
 from coordinators.errors import Unavailable
 

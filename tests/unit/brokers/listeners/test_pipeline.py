@@ -208,13 +208,13 @@ def test_a_turn_that_is_over_with_its_request_refuses_nobody() -> None:
 
 def test_a_client_that_has_ended_its_side_gets_what_is_due_and_then_the_end() -> None:
     pipeline = blocked()
-    assert done(pipeline.step(Event.CLIENT_ENDED)) == [Do.HURRY]
+    assert done(pipeline.step(Event.CLIENT_ENDED)) == [Do.STOP_READING, Do.HURRY]
     assert done(pipeline.step(Event.ANSWERED, Answer([b"a"]))) == [Do.WRITE, Do.CLOSE]
     assert pipeline.state is State.CLOSED
 
 
 def test_a_client_that_has_ended_its_side_and_is_owed_nothing_is_gone() -> None:
-    assert done(of().step(Event.CLIENT_ENDED)) == [Do.CLOSE]
+    assert done(of().step(Event.CLIENT_ENDED)) == [Do.STOP_READING, Do.CLOSE]
 
 
 def test_who_is_told_to_end_gets_what_is_known_and_nothing_behind_what_is_not() -> None:
