@@ -49,7 +49,12 @@ _MODULE: Final = """\
 </dependencies></ivy-module>
 """
 # What Ivy says of its failure, the cause before the consequence.
-_REASONS: Final = (re.compile(r"\((java\S*Exception: [^)\n]*)\)"), re.compile(r"^\s*:: (\S+: not found)", re.MULTILINE))
+_REASONS: Final = (
+    re.compile(r"\((java\S*Exception: [^)\n]*)\)"),
+    re.compile(r'Exception in thread "main" (.*)'),  # no space, for example
+    re.compile(r"(Host \S+ not found)"),
+    re.compile(r"^\s*:: (\S+: not found)", re.MULTILINE),
+)
 
 
 class NotFetched(UserError):
