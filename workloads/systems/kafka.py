@@ -45,8 +45,8 @@ class Kafka(KafkaProtocol):
     def __init__(self, setup: SystemSetup) -> None:
         if setup.keep:
             raise UserError(
-                f"{setup.architecture.name!r} is Apache Kafka, which runs in experiments alone; a cluster to play with is "
-                "Brokerlab's own, or somebody else's"
+                f"{setup.architecture.name!r} is Apache Kafka, which runs in experiments alone; a cluster to play with "
+                "is Brokerlab's own, or somebody else's"
             )
         self.nodes = Nodes()
         self._setup = setup
