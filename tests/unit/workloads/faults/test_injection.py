@@ -21,7 +21,7 @@ from workloads.processes.liveness import Liveness
 from workloads.processes.process import Process
 from workloads.results import history_schema
 from workloads.systems.api import System
-from workloads.systems.nodes import NoEffect, Nodes
+from workloads.systems.nodes import Nodes, NoEffect
 
 WITHIN_S = 20.0
 SERVES = "import sys; print('serves', flush=True); sys.stdin.read()"
