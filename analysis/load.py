@@ -208,10 +208,7 @@ def load(spark: SparkSession, place: Place) -> Records:
 
 def _of_a_system(trials: DataFrame) -> DataFrame:
     """Trials that each name their system."""
-    from pyspark.sql import functions as fn
-
-    known = fn.col(_SYSTEM) if _SYSTEM in trials.columns else fn.lit(None)
-    return trials.withColumn(_SYSTEM, fn.coalesce(known, fn.lit(_SYSTEM_OF_BEFORE)))
+    return trials.fillna(_SYSTEM_OF_BEFORE, [_SYSTEM])
 
 
 def scale(spark: SparkSession | None, place: Place) -> list[dict[str, Any]]:

@@ -89,6 +89,6 @@ def create(name: str, setup: CoordinatorSetup) -> Coordinator:
         raise InvalidRequest(f"coordinator must be one of {known}, or MODULE:CLASS of another, not {name!r}")
     try:
         found = getattr(import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, SyntaxError, ValueError) as error:
         raise InvalidRequest(f"coordinator {name} cannot be loaded: {error}") from error
     return cast("Callable[[CoordinatorSetup], Coordinator]", found)(setup)

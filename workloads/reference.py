@@ -11,5 +11,5 @@ def load(reference: str) -> Any:
     module, _, name = reference.partition(":")
     try:
         return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, SyntaxError, ValueError) as error:
         raise ValueError(f"{reference} cannot be loaded: {error}") from error

@@ -115,6 +115,12 @@ def describe(cluster: Cluster, name: str) -> Description:
     return Description(name, rows, _config(admin, name))
 
 
+def end_offsets(cluster: Cluster, name: str) -> dict[int, int]:
+    """Partition -> offset behind its last message. Raises `UnknownTopic`, `ClusterRefused`, `NoAnswer`."""
+    places = [TopicPartition(name, number) for number in sorted(cluster.topic(name).partitions)]
+    return _offsets(cluster.admin(), places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+
 def _row(part: PartitionMetadata, start: int, end: int) -> PartitionRow:
     return PartitionRow(part.id, part.leader, part.replicas, part.isrs, start, end)
 

@@ -12,6 +12,7 @@ from workloads.clients.drivers.api import OK
 from workloads.clients.history import NO_OFFSET
 from workloads.faults.script import KILL, PAUSE, RESUME, START, TERMINATE
 from workloads.results import history_schema
+from workloads.systems.nodes import NoEffect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -128,6 +129,8 @@ class Injection:
         if step.do in {KILL, TERMINATE}:
             self.down.add(step.node)  # before its end, which is expected from now
         if step.do == START:
+            if step.node not in self.down:  # two of one name would both be there, and only one be known
+                raise NoEffect(f"{step.node} is not started again: the script has not ended it")
             await self._system.start_again(step.node)
             self.down.discard(step.node)
             self._started_again.set()

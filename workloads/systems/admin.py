@@ -17,9 +17,26 @@ KNOWN_WITHIN_S: Final = 10.0
 KNOWN_POLL_S: Final = 0.005
 
 
-class Admin:
-    def __init__(self, bootstrap: Sequence[str], proxy: str | None = None) -> None:
-        self._cluster = Cluster(bootstrap, proxy)
+class Administered:
+    """The part of a system (`workloads.systems.api`) that is no process: its topics and counters, by the admin service
+    of our brokers."""
+
+    def __init__(self) -> None:
+        self._brokers: Cluster | None = None
+
+    def connect(self, bootstrap: Sequence[str], proxy: str | None = None) -> None:
+        self._brokers = Cluster(bootstrap, proxy)
+
+    async def disconnect(self) -> None:
+        if self._brokers is not None:
+            await self._brokers.connections.close()
+        self._brokers = None
+
+    @property
+    def cluster(self) -> Cluster:
+        """The brokers, asked only while the system runs."""
+        assert self._brokers is not None, "it has been connected"
+        return self._brokers
 
     async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
         request = pb.CreateTopicRequest(
@@ -28,16 +45,16 @@ class Admin:
             replication_factor=replication_factor,
             settings=pb.TopicSettings(fetch_records_max=fetch_records_max),
         )
-        first, *_ = addresses = list((await self._cluster.addresses()).values())
-        answer = await called(self._cluster.connections.admin(first).CreateTopic(request, timeout=CALL_WITHIN_S))
+        first, *_ = addresses = list((await self.cluster.addresses()).values())
+        answer = await called(self.cluster.connections.admin(first).CreateTopic(request, timeout=CALL_WITHIN_S))
         refuse(answer.error, f"making topic {topic!r}")
         for address in addresses:
             await self._heard(topic, address, pb.OK)
 
     async def delete_topic(self, topic: str) -> None:
         request = pb.DeleteTopicRequest(name=topic)
-        first, *_ = addresses = list((await self._cluster.addresses()).values())
-        answer = await called(self._cluster.connections.admin(first).DeleteTopic(request, timeout=CALL_WITHIN_S))
+        first, *_ = addresses = list((await self.cluster.addresses()).values())
+        answer = await called(self.cluster.connections.admin(first).DeleteTopic(request, timeout=CALL_WITHIN_S))
         refuse(answer.error, f"deleting topic {topic!r}")
         for address in addresses:
             await self._heard(topic, address, pb.UNKNOWN_TOPIC)
@@ -48,7 +65,7 @@ class Admin:
         deadline = monotonic() + KNOWN_WITHIN_S
         while True:
             answer = await called(
-                self._cluster.connections.admin(address).DescribeTopics(request, timeout=CALL_WITHIN_S)
+                self.cluster.connections.admin(address).DescribeTopics(request, timeout=CALL_WITHIN_S)
             )
             if answer.error.code == word:
                 return
@@ -58,30 +75,27 @@ class Admin:
             await asyncio.sleep(KNOWN_POLL_S)
 
     async def leaders(self, topic: str) -> Mapping[int, int]:
-        return {part.number: part.leader for part in (await self._cluster.topic(topic)).partitions}
+        return {part.number: part.leader for part in (await self.cluster.topic(topic)).partitions}
 
     async def lives(self, topic: str) -> Mapping[int, str]:
-        addresses = await self._cluster.addresses()
-        return {broker: (await self._cluster.topic(topic, address)).life for broker, address in addresses.items()}
+        addresses = await self.cluster.addresses()
+        return {broker: (await self.cluster.topic(topic, address)).life for broker, address in addresses.items()}
 
     async def end_offsets(self, topic: str) -> Mapping[int, int]:
-        addresses = await self._cluster.addresses()
+        addresses = await self.cluster.addresses()
         ends: dict[int, int] = {}
         for broker, address in addresses.items():
-            for part in (await self._cluster.topic(topic, address)).partitions:
+            for part in (await self.cluster.topic(topic, address)).partitions:
                 if part.leader == broker:
                     ends[part.number] = part.end_offset
         return ends
 
     async def statistics(self) -> Sequence[BrokerStatistics]:
         found = []
-        for address in (await self._cluster.addresses()).values():
-            stub = self._cluster.connections.admin(address)
+        for address in (await self.cluster.addresses()).values():
+            stub = self.cluster.connections.admin(address)
             answer = await called(stub.Statistics(pb.StatisticsRequest(), timeout=CALL_WITHIN_S))
             operations = {o.operation: (o.requests, o.messages, o.bytes) for o in answer.operations}
             coordination = {o.operation: (o.count, o.bytes, o.wait_ns) for o in answer.coordination}
             found.append(BrokerStatistics(answer.broker, operations, coordination, answer.coordination_cpu_ns))
         return found
-
-    async def close(self) -> None:
-        await self._cluster.connections.close()

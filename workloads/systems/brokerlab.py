@@ -16,7 +16,7 @@ from workloads.errors import BrokerlabError, UserError
 from workloads.processes.process import PortTaken, Process, ProcessFailed
 from workloads.services.zookeeper import ZooKeeperServer
 from workloads.systems import broker_folders
-from workloads.systems.admin import Admin
+from workloads.systems.admin import Administered
 from workloads.systems.architectures import row_of
 from workloads.systems.nodes import Nodes
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from workloads.clients.client_files import Ids
-    from workloads.clients.drivers.api import BrokerStatistics
     from workloads.systems.api import SystemSetup
     from workloads.systems.broker_folders import Place
 
@@ -37,12 +36,13 @@ EXIT_CONFIG_REFUSED: Final = 2
 EXIT_PORT_IN_USE: Final = 98
 
 
-class Brokerlab:
+class Brokerlab(Administered):
     """A system (`workloads.systems.api`). `broker` is the command that a config file is handed to."""
 
     broker: Sequence[str] = (sys.executable, "-m", "brokers")
 
     def __init__(self, setup: SystemSetup) -> None:
+        super().__init__()
         self.nodes = Nodes()
         self._setup = setup
         self._row = row_of(setup.architecture)
@@ -50,7 +50,6 @@ class Brokerlab:
         self.places: list[Place] = []
         self._service: ZooKeeperServer | None = None
         self._service_port = 0
-        self._admin: Admin | None = None
         self._reader: Client | None = None
 
     # --- life -----------------------------------------------------------------------------------------------
@@ -87,7 +86,7 @@ class Brokerlab:
                     starting.create_task(self._start_broker(place))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
-        self._admin = Admin(self.bootstrap("grpc"), self._setup.topology.proxy)
+        self.connect(self.bootstrap("grpc"), self._setup.topology.proxy)
 
     async def start_again(self, name: str) -> None:
         try:
@@ -134,49 +133,27 @@ class Brokerlab:
         return {"name": self._row.coordinator, **dict(self._setup.architecture.options), **connect}
 
     async def stop(self) -> None:
-        if self._admin is not None:
-            await self._admin.close()
+        await self.disconnect()
         await self.nodes.stop()
         if self._reader is not None:
             await self._reader.process.stop()
-        self._service = self._admin = self._reader = None
+        self._service = self._reader = None
         await self._remove()
 
     async def _remove(self) -> None:
         if not self._setup.keep:
             await self._setup.topology.remove(self._folder)
 
-    # --- clients and topics ---------------------------------------------------------------------------------
+    # --- clients --------------------------------------------------------------------------------------------
 
     def bootstrap(self, driver: str) -> Sequence[str]:
         return [f"{place.host}:{place.rpc_port if driver == 'grpc' else place.kafka_port}" for place in self.places]
-
-    async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
-        await self.admin.create_topic(topic, partitions, replication_factor, fetch_records_max)
-
-    async def delete_topic(self, topic: str) -> None:
-        await self.admin.delete_topic(topic)
-
-    async def end_offsets(self, topic: str) -> Mapping[int, int]:
-        return await self.admin.end_offsets(topic)
-
-    async def leaders(self, topic: str) -> Mapping[int, int]:
-        return await self.admin.leaders(topic)
-
-    async def statistics(self) -> Sequence[BrokerStatistics]:
-        return await self.admin.statistics()
-
-    @property
-    def admin(self) -> Admin:
-        """Their own service, whatever the driver."""
-        assert self._admin is not None, "asked only while the system runs"
-        return self._admin
 
     # --- what is on the disks -------------------------------------------------------------------------------
 
     async def stored(self, topic: str, into: Path) -> Mapping[int, Ids]:
         """Read with the brokers' own reader, in a process apart."""
-        leaders, lives = await self.admin.leaders(topic), await self.admin.lives(topic)
+        leaders, lives = await self.leaders(topic), await self.lives(topic)
         places = {place.id: place for place in self.places}
         folders = {
             partition: str(await self._readable(places[leader], topic, lives[leader], partition))

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from workloads.clients.drivers.api import DriverError
 from workloads.console.connection import Cluster
 from workloads.errors import UserError
-from workloads.systems.kafka_topics import KafkaTopics
+from workloads.systems.kafka_protocol import KafkaProtocol
 from workloads.systems.nodes import Nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from workloads.clients.drivers.api import BrokerStatistics
     from workloads.systems.api import SystemSetup
 
 
-class External:
+class External(KafkaProtocol):
     """A system (`workloads.systems.api`) of the option `bootstrap`."""
 
     def __init__(self, setup: SystemSetup) -> None:
         self.nodes = Nodes()  # none of them is ours
         self._setup = setup
         self._addresses = str(dict(setup.architecture.options)["bootstrap"]).split(",")
-        self._topics = KafkaTopics(Cluster(self._addresses))
+        self._made: set[str] = set()  # topics that are still there
 
     async def start(self) -> None:
         """Raises `UserError` where nobody answers, or another number of brokers than the file says."""
-        brokers = await asyncio.to_thread(Cluster(self._addresses).brokers)
+        brokers = await asyncio.to_thread(self.cluster.brokers)
         if len(brokers) != self._setup.settings.brokers:
             raise UserError(
                 f"architecture {self._setup.architecture.name!r} has {len(brokers)} brokers at "
@@ -37,7 +37,11 @@ class External:
             )
 
     async def stop(self) -> None:
-        """It goes on."""
+        """It goes on, without the topics of trials that came to no end."""
+        for topic in sorted(self._made):
+            with suppress(DriverError):  # it cannot be reached, or was never made
+                await self.delete_topic(topic)
+        self._made.clear()
 
     async def start_again(self, name: str) -> None:
         raise UserError(f"{name} is not ours to start")
@@ -46,19 +50,13 @@ class External:
         return self._addresses if driver == "kafka" else ()
 
     async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
-        await self._topics.create(topic, partitions, replication_factor)
+        self._made.add(topic)
+        await super().create_topic(topic, partitions, replication_factor, fetch_records_max)
 
     async def delete_topic(self, topic: str) -> None:
-        await self._topics.delete(topic)
+        await super().delete_topic(topic)
+        self._made.discard(topic)
 
-    async def end_offsets(self, topic: str) -> Mapping[int, int]:
-        return await self._topics.end_offsets(topic)
-
-    async def leaders(self, topic: str) -> Mapping[int, int]:
-        return await self._topics.leaders(topic)
-
-    async def statistics(self) -> Sequence[BrokerStatistics]:
-        return ()
-
-    async def stored(self, topic: str, into: Path) -> None:
-        return None
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster(self._addresses)

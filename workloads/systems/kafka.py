@@ -11,6 +11,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Final
 
 from workloads.console.connection import Cluster, NoAnswer
+from workloads.errors import UserError
 from workloads.processes.java import find_java
 from workloads.processes.ports import free_ports
 from workloads.processes.process import PortTaken, Process, ProcessFailed
@@ -20,15 +21,14 @@ from workloads.systems.api import SystemUnready
 from workloads.systems.architectures import row_of
 from workloads.systems.kafka_jars import VERSIONS, jars
 from workloads.systems.kafka_nodes import KafkaNode, cluster_id, java, properties, written
-from workloads.systems.kafka_topics import KafkaTopics
+from workloads.systems.kafka_protocol import KafkaProtocol
 from workloads.systems.nodes import Nodes
 from workloads.topology.api import LOOPBACK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from workloads.clients.drivers.api import BrokerStatistics
     from workloads.systems.api import SystemSetup
 
 READY_WITHIN_S: Final = 120.0
@@ -39,11 +39,15 @@ _PORT_TAKEN: Final = b"Address already in use"
 _STILL_MEMBER: Final = b"NodeExists"
 
 
-class Kafka:
+class Kafka(KafkaProtocol):
     """Its brokers are the nodes `broker-N`; in KRaft each of them is a controller too."""
 
     def __init__(self, setup: SystemSetup) -> None:
-        assert not setup.keep, "only clusters of our own brokers are kept"
+        if setup.keep:
+            raise UserError(
+                f"{setup.architecture.name!r} is Apache Kafka, which runs in experiments alone; a cluster to play with "
+                "is Brokerlab's own, or somebody else's"
+            )
         self.nodes = Nodes()
         self._setup = setup
         self._folder = setup.folder.absolute()
@@ -175,35 +179,14 @@ class Kafka:
         await self.nodes.stop()
         rmtree(self._folder, ignore_errors=True)
 
-    # --- clients and topics ---------------------------------------------------------------------------------
+    # --- clients --------------------------------------------------------------------------------------------
 
     def bootstrap(self, driver: str) -> Sequence[str]:
         return [broker.address for broker in self._brokers]
 
     @property
-    def _topics(self) -> KafkaTopics:
-        return KafkaTopics(Cluster([broker.address for broker in self._brokers if self.nodes[broker.name].running]))
-
-    async def create_topic(self, topic: str, partitions: int, replication_factor: int, fetch_records_max: int) -> None:
-        """No broker of Kafka's bounds a fetch by messages."""
-        await self._topics.create(topic, partitions, replication_factor)
-
-    async def delete_topic(self, topic: str) -> None:
-        await self._topics.delete(topic)
-
-    async def end_offsets(self, topic: str) -> Mapping[int, int]:
-        return await self._topics.end_offsets(topic)
-
-    async def leaders(self, topic: str) -> Mapping[int, int]:
-        return await self._topics.leaders(topic)
-
-    # --- what it does not tell ------------------------------------------------------------------------------
-
-    async def statistics(self) -> Sequence[BrokerStatistics]:
-        return ()
-
-    async def stored(self, topic: str, into: Path) -> None:
-        return None
+    def cluster(self) -> Cluster:
+        return Cluster([broker.address for broker in self._brokers if self.nodes[broker.name].running])
 
 
 def _knows(broker: KafkaNode, brokers: int) -> bool:

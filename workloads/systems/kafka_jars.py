@@ -48,8 +48,13 @@ _MODULE: Final = """\
 {dependencies}
 </dependencies></ivy-module>
 """
-# Ivy's lines about a failure, the cause before the consequence.
-_REASONS: Final = (re.compile(r"\((java\S*Exception: [^)\n]*)\)"), re.compile(r"^\s*:: (\S+: not found)", re.MULTILINE))
+# What Ivy says of its failure, the cause before the consequence.
+_REASONS: Final = (
+    re.compile(r"\((java\S*Exception: [^)\n]*)\)"),
+    re.compile(r'Exception in thread "main" (.*)'),  # no space, for example
+    re.compile(r"(Host \S+ not found)"),
+    re.compile(r"^\s*:: (\S+: not found)", re.MULTILINE),
+)
 
 
 class NotFetched(UserError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from secrets import token_hex
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -53,7 +54,8 @@ class TrialRun:
         self.record = TrialRecord(trial, size)
         self.faults = Injection(script, system)
         self.system = system
-        self.topic = f"trial-{trial.position}"
+        # A cluster that somebody else runs outlives the trial, and others may drive it at the same time.
+        self.topic = f"trial-{trial.position}" if system.nodes.names else f"trial-{trial.position}-{token_hex(4)}"
         self._work = work
         self._history = history
         self._targets: Mapping[int, int] = {}

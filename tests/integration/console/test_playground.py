@@ -104,5 +104,14 @@ def test_the_file_says_which_architectures_there_are(elsewhere: Shell) -> None:
     assert len(status(elsewhere)["bootstrap"]) == 2
 
 
+def test_a_system_that_keeps_nothing_is_none_to_play_with(elsewhere: Shell) -> None:
+    (elsewhere.folder / "mine.yaml").write_text(
+        "version: 1\ncluster: {brokers: 2}\narchitectures: {theirs: {system: kafka-kraft}}\n"
+        "experiments: {one: {message_size: 8B, batch_size: 1, mode: split}}\n"
+        "profiles: {short: {experiments: [one], messages: 1000, tries: 1}}\n"
+    )
+    assert "'theirs' is Apache Kafka" in elsewhere.refused("cluster", "up", "--file", "mine.yaml")
+
+
 def test_a_directory_that_is_not_there_is_refused(elsewhere: Shell) -> None:
     assert "is no directory" in elsewhere.refused("cluster", "up", "--dir", "nowhere")

@@ -93,7 +93,7 @@ def finished(folder: Path, of: Plan) -> Seen:
 
 async def commits_so_far(run: TrialRun) -> int:
     assert isinstance(run.system, Brokerlab)
-    connections = run.system.admin._cluster.connections
+    connections = run.system.cluster.connections
     stubs = [connections.admin(address) for address in run.system.bootstrap("grpc")]
     found = [await stub.Statistics(pb.StatisticsRequest()) for stub in stubs]
     return sum(answer.kafka_requests["OFFSET_COMMIT"] for answer in found)

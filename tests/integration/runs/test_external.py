@@ -14,6 +14,8 @@ from tests.integration.runs.theirs import BROKERS, cluster
 from tests.unit.workloads.run.plans import plan
 from workloads.clients.client_files import Ids
 from workloads.clients.drivers.api import DriverError
+from workloads.console import topics
+from workloads.console.connection import Cluster
 from workloads.errors import UserError
 from workloads.processes.ports import free_ports
 from workloads.run.runner import Summary
@@ -45,8 +47,38 @@ def test_a_cluster_of_others_is_measured_and_what_is_not_known_of_it_is_left_out
     for row in rows(tmp_path).values():
         assert {row[count] for count in ("sent", "acknowledged", "stored", "consumed")} == {300}
         assert {each["role"] for each in row["resources"]} == {"producer", "consumer"}
-        assert row["coordination"] is None
-        assert row["broker_requests"] is None
+        assert (row["coordination"], row["broker_requests"]) == (None, None)
+
+
+def test_a_trial_that_comes_to_no_end_leaves_no_topic_behind_and_is_run_again(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(system: External, topic: str, into: Path) -> None:
+        raise DriverError("the audit breaks off")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(External, "stored", breaks)
+        assert run_here(tmp_path, of_external(bootstrap)) == Summary(valid=0, invalid=0, failed=2)
+    assert topics_at(bootstrap) == []
+    assert run_here(tmp_path, of_external(bootstrap)) == Summary(valid=2, invalid=0, failed=0)
+
+
+def test_topics_of_others_are_nobodys_trial(bootstrap: str, tmp_path: Path) -> None:
+    """What a run leaves that was killed, or what another run makes in the same cluster at this moment."""
+    theirs = Cluster(bootstrap.split(","))
+    names = [f"trial-{position}" for position in range(1, 4)]
+    for name in names:
+        topics.create(theirs, name, 1, 1, {})
+    try:
+        assert run_here(tmp_path, of_external(bootstrap)) == Summary(valid=2, invalid=0, failed=0)
+        assert topics_at(bootstrap) == names
+    finally:
+        for name in names:
+            topics.delete(theirs, name)
+
+
+def topics_at(bootstrap: str) -> list[str]:
+    return [row.name for row in topics.list_all(Cluster(bootstrap.split(",")))]
 
 
 def test_what_somebody_else_sends_is_found_by_the_fetch(

@@ -172,7 +172,7 @@ def test_what_somebody_else_sends_is_found(tmp_path: Path, monkeypatch: pytest.M
 
     async def with_a_stranger(run: TrialRun) -> None:
         assert isinstance(run.system, Brokerlab)
-        stubs = await run.system.admin._cluster.leaders(run.topic)
+        stubs = await run.system.cluster.leaders(run.topic)
         records = [pb.Record(value=b"\0\x09" + b"\0" * 5 + b"\x07" + b"not what is sent here...")]
         await stubs[2].Produce(pb.ProduceRequest(topic=run.topic, partition=2, acks=1, records=records))
         await real(run)

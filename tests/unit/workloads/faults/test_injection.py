@@ -21,7 +21,7 @@ from workloads.processes.liveness import Liveness
 from workloads.processes.process import Process
 from workloads.results import history_schema
 from workloads.systems.api import System
-from workloads.systems.nodes import Nodes
+from workloads.systems.nodes import Nodes, NoEffect
 
 WITHIN_S = 20.0
 SERVES = "import sys; print('serves', flush=True); sys.stdin.read()"
@@ -34,9 +34,10 @@ class Sleepers:
         self.nodes = Nodes()
         self._logs = logs
         self.starting = asyncio.Event()
+        self.broken = False
 
     async def start_again(self, name: str) -> None:
-        if name == "broker-9":
+        if self.broken:
             raise BrokerlabError("it does not start")
         self.starting.set()
         command = [sys.executable, "-S", "-c", SERVES]
@@ -139,8 +140,20 @@ async def test_a_step_under_way_comes_to_its_end_before_the_round_does(tmp_path:
 
 
 @asynchronous
+async def test_a_node_that_runs_is_not_started_beside_itself(tmp_path: Path) -> None:
+    async with injected(tmp_path, step("topic", "start")) as (faults, system):
+        before = system.nodes["broker-1"]
+        with pytest.raises(NoEffect, match="broker-1 is not started again: the script has not ended it"):
+            await faults.begin("topic")
+        assert system.nodes["broker-1"] is before
+
+
+@asynchronous
 async def test_a_step_that_fails_ends_the_round_with_its_error(tmp_path: Path) -> None:
-    async with injected(tmp_path, step("both", "start", "broker-9", after_s=0)) as (faults, _):
+    steps = (step("topic", "kill"), step("both", "start", after_s=0))
+    async with injected(tmp_path, *steps) as (faults, system):
+        await faults.begin("topic")
+        system.broken = True
         with pytest.raises(BrokerlabError, match="it does not start"):
             async with faults.during("both"):
                 await asyncio.Event().wait()

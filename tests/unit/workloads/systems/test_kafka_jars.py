@@ -119,10 +119,18 @@ def test_what_is_missing_is_fetched_whole_and_once(tmp_path: Path, monkeypatch: 
             'echo "	:: one#two;3: not found"; echo "error at url x (java.net.UnknownHostException: x)"; exit 1',
             "java.net.UnknownHostException: x",
         ),
+        (
+            'echo "	Host some.where not found. url=x"; echo "	:: one#two;3: not found"; exit 1',
+            "repository: Host some.where not found",
+        ),
+        (
+            """echo '....Exception in thread "main" java.io.IOException: No space left'; echo '	at Main:2'; exit 1""",
+            "repository: java.io.IOException: No space left",
+        ),
         ("echo first; echo last; exit 1", "last"),
         ("exit 1", "Ivy said nothing"),
     ],
-    ids=["wrong", "missing", "unknown", "no network", "other", "silent"],
+    ids=["wrong", "missing", "unknown", "no network", "no host", "no space", "other", "silent"],
 )
 def test_a_fetch_that_fails_says_why_in_one_line_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
