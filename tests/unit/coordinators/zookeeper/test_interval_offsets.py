@@ -112,3 +112,17 @@ async def test_a_read_that_takes_long_misses_nothing_that_a_flush_writes_meanwhi
     assert kept.written(LAST) == encode_committed(Committed(2))
     kept.zookeeper.reads.set()
     assert await read == {LAST: Committed(2)}
+
+
+@asynchronous
+async def test_what_waited_when_its_group_passed_on_is_not_told_when_the_group_comes_back() -> None:
+    kept = Kept()
+    for offset in (1, 2):
+        await kept.commit(LAST, offset)
+    kept.serves = False
+    await kept.offsets.flush()
+    kept.zookeeper.rows[TREE.offset("group", LAST)] = encode_committed(Committed(3))  # by the group's other home
+    kept.serves = True
+    assert await kept.offsets.committed("group") == {LAST: Committed(3)}
+    await kept.offsets.flush()
+    assert kept.written(LAST) == encode_committed(Committed(3))
