@@ -13,7 +13,7 @@ from coordinators.dsbs.disk import STALE_RECORDS_MAX, Disk
 from coordinators.dsbs.options import Settings, parse
 from coordinators.dsbs.tables.codec import encoded
 from coordinators.dsbs.tables.rows import OffsetRow
-from coordinators.errors import InvalidRequest, JournalFailed, OutcomeUnknown, Unreadable
+from coordinators.errors import InvalidRequest, JournalFailed, OutcomeUnknown, Unavailable, Unreadable
 from coordinators.model import NO_LEADER, Committed, TopicPartition
 from tests.contract.backend import MemoryJournal, asynchronous, until
 from tests.contract.backends.dsbs import OPTIONS, DsbsBackend
@@ -186,6 +186,19 @@ async def test_an_orderly_stop_is_no_loss() -> None:
     await asyncio.sleep(0)
     assert not lost.done()
     lost.cancel()
+
+
+@asynchronous
+async def test_a_broker_that_is_no_member_any_more_leads_nothing() -> None:
+    cluster = DsbsBackend(Path())
+    coordinator = await cluster.start(1)
+    await coordinator.create_topic("orders", 1, 1)
+    led = coordinator.known_leader(AT)
+    assert led is not None
+    assert led.leader == 1
+    await coordinator.stop()
+    with pytest.raises(Unavailable):
+        coordinator.known_leader(AT)
 
 
 @asynchronous
