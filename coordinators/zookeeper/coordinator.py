@@ -109,7 +109,12 @@ class ZooKeeperCoordinator(Coordinator):
 
     async def _hear(self) -> None:
         since, naps = self._clock(), self._doubt.naps
-        await self._follower.hear()
+        try:
+            await self._follower.hear()
+        except Unavailable:
+            if self._session.connected or not self._doubt.sure:
+                raise
+            since = self._clock()  # ZooKeeper went away during the question: see `_awake`
         self._doubt.trust(since, naps)
 
     @property

@@ -50,7 +50,7 @@ def test_the_installed_command_runs_quick_from_an_empty_folder_to_the_report(ins
     where = "import analysis, brokers, coordinators, workloads as w; print(analysis.__file__, w.__file__)"
     found = outside_of_the_checkout([str(installed / "python"), "-c", where], tmp_path)
     assert str(ROOT) not in found, "the checkout was imported"
-    part = ["--only", "message_size=32B", "batch_size=20", "--messages", "400"]
+    part = ["--only", "architecture=dsbs", "batch_size=20", "--messages", "400"]
     said = outside_of_the_checkout([str(installed / "brokerlab"), "run", "--profile", "quick", *part], tmp_path)
     assert " valid, 0 invalid, 0 failed trials" in said
     assert (tmp_path / "results" / "latest" / "report.html").stat().st_size > 0
