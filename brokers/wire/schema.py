@@ -351,6 +351,12 @@ def truncated(wanted: int, left: int) -> Malformed:
     return Malformed(MalformedReason.TRUNCATED, f"{wanted} bytes wanted, {left} left")
 
 
+def check_count(count: int, bytes_min: int, left: int) -> None:
+    """Raises `Malformed` for a count of elements that cannot all be there."""
+    if count < 0 or count * bytes_min > left:
+        raise Malformed(MalformedReason.COUNT, f"{count} elements in {left} bytes")
+
+
 def check_named(count: int) -> None:
     """Raises `Malformed` where a request names more things than are worked off in one go."""
     if count > NAMED_MAX:

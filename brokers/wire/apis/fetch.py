@@ -6,7 +6,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from brokers.wire.errors import Malformed, MalformedReason
-from brokers.wire.schema import check_named, text, truncated
+from brokers.wire.schema import check_count, check_named, text, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ def read(data: bytes, at: int, version: int, correlation_id: int) -> FetchReques
     else:
         at, fields = _take(_HEAD_V4, data, at)
         replica_id, wait_ms_max, bytes_min, bytes_max, isolation_level, topics = fields
-    _check_count(topics, _TOPIC_BYTES_MIN, len(data) - at)
+    check_count(topics, _TOPIC_BYTES_MIN, len(data) - at)
     layout = _part_layout(version)
     parts: list[Part] = []
     for _ in range(topics):
@@ -196,13 +196,8 @@ def _take(layout: Struct, data: bytes, at: int) -> tuple[int, tuple[int, ...]]:
 def _count_at(data: bytes, at: int, bytes_min: int) -> tuple[int, int]:
     """A count of elements, each of which takes at least `bytes_min`, and the position behind it."""
     at, (count,) = _take(_COUNT, data, at)
-    _check_count(count, bytes_min, len(data) - at)
+    check_count(count, bytes_min, len(data) - at)
     return at, count
-
-
-def _check_count(count: int, bytes_min: int, left: int) -> None:
-    if count < 0 or count * bytes_min > left:
-        raise Malformed(MalformedReason.COUNT, f"{count} elements in {left} bytes")
 
 
 def _string_at(data: bytes, at: int) -> tuple[str, int]:

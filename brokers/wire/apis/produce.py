@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from brokers.wire.errors import Malformed, MalformedReason
 from brokers.wire.rows import set_columns
-from brokers.wire.schema import check_named, text, truncated
+from brokers.wire.schema import check_count, check_named, text, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,7 +68,7 @@ def read(data: bytes | bytearray, at: int, end: int) -> ProduceRequest:
     if at > end:
         raise truncated(10, end - after_transaction)
     acks, timeout_ms, topics = _acks_at(data, after_transaction)
-    _check_count(topics, _TOPIC_BYTES_MIN, end - at)
+    check_count(topics, _TOPIC_BYTES_MIN, end - at)
     parts: list[Part] = []
     for _ in range(topics):
         name_end = _skip_string(data, at, end)
@@ -79,7 +79,7 @@ def read(data: bytes | bytearray, at: int, end: int) -> ProduceRequest:
             raise truncated(4, end - name_end)
         count = _int32_at(data, name_end)[0]
         at = name_end + 4
-        _check_count(count, _PART_BYTES_MIN, end - at)
+        check_count(count, _PART_BYTES_MIN, end - at)
         check_named(len(parts) + count)
         for _ in range(count):
             if at + 8 > end:
@@ -190,11 +190,6 @@ def _skip_string(data: bytes | bytearray, at: int, end: int) -> int:
     if at > end:
         raise truncated(size, end - at)
     return at
-
-
-def _check_count(count: int, bytes_min: int, left: int) -> None:
-    if count < 0 or count * bytes_min > left:
-        raise Malformed(MalformedReason.COUNT, f"{count} elements in {left} bytes")
 
 
 def _string(value: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from time import monotonic, monotonic_ns, process_time
+from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, cast
 
 from confluent_kafka import Consumer as KafkaConsumer
@@ -73,7 +73,6 @@ class Consumer:
         self._kept_bytes = 0
         self._committed_ns = self._looked_ns = 0
         self._commit_failed = ""
-        self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first fetch to the last message
         self._kafka = KafkaConsumer(
             {
                 "bootstrap.servers": ",".join(job.bootstrap),
@@ -138,14 +137,12 @@ class Consumer:
         self._seen.ids = {partition: bytearray() for partition in self._next}
         with without_garbage_collection():
             started_ns = self._committed_ns = self._looked_ns = monotonic_ns()
-            cpu_s = process_time()
             self._kafka.assign([TopicPartition(self._job.topic, *place) for place in self._next.items()])
             signals.started()
             try:
                 self._consume(signals, started_ns)
             except KafkaException as error:
                 raise DriverError(f"consuming {self._job.topic!r}: {error}") from error
-            self.cpu_s = process_time() - cpu_s
             self._look_through()
         return self._seen
 

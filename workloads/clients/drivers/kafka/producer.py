@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from operator import itemgetter
-from time import monotonic, monotonic_ns, process_time
+from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer as KafkaProducer
@@ -75,7 +75,6 @@ class Producer:
         chunk = self._chunk_messages()
         self._payloads = self._payload_chunks(chunk)
         self._brokers_up = False
-        self.cpu_s = 0.0  # of this process, librdkafka's threads included, from the first send to the last answer
         largest = 2 * job.batch_size * job.message_size + 100_000
         self._kafka = KafkaProducer(
             {
@@ -126,7 +125,7 @@ class Producer:
         on_their_way_max = self._on_their_way_max(chunk)
         sent: list[tuple[int, range]] = []
         on_delivery = self._on_failure if self._history is None else self._on_end
-        total, started_ns, cpu_s = 0, monotonic_ns(), process_time()
+        total, started_ns = 0, monotonic_ns()
         for number, values in enumerate(self._payloads):
             intended_ns = None if job.rate is None else started_ns + int(total / job.rate * NS_PER_S)
             self._wait(slices, total, on_their_way_max, intended_ns)
@@ -146,7 +145,6 @@ class Producer:
             kafka.poll(0)
             slices.acknowledged(total - len(kafka))
         self._finish(slices, total)
-        self.cpu_s = process_time() - cpu_s
         return sent
 
     def _wait(self, slices: Slices, total: int, on_their_way_max: int, until_ns: int | None) -> None:
