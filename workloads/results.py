@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-SCHEMA_VERSION = 2
-_MANIFEST_KEYS = frozenset({"spec_hash", "profile", "started", "ended", "planned", "sizes"})  # what is read back
+SCHEMA_VERSION = 3
+_MANIFEST_KEYS = frozenset({"spec_hash", "profile", "started", "ended", "planned"})  # what is read back
 TRIALS, REQUESTS, LATENCY = "trials", "requests", "latency"
 HISTORY = "history"  # only of trials whose clients were told to write one
 MANIFEST = "manifest.json"
@@ -61,6 +61,7 @@ def trial_schema() -> pa.Schema:
         ("architecture", text),
         ("architecture_rank", pa.int32()),  # its place in experiments.yaml
         ("system", text),                # of workloads/systems; records of before have none, and are brokerlab's
+        ("settings", text),              # the architecture's row and options: equal ones differ in name alone
         ("try", pa.int32()),             # counts from 1
         ("position", pa.int32()),        # place in the order in which the run went
         ("mode", text),                  # split | streaming
@@ -76,11 +77,12 @@ def trial_schema() -> pa.Schema:
         ("consumers", pa.int32()),
         ("commit", text),
         ("fetch", text),
+        ("in_flight", pa.int32()),       # requests under way for each connection to a broker
+        ("fetch_ahead", pa.int32()),     # batches of a partition that a consumer fetches ahead
         ("rate", real),                  # messages/s; null is max
+        ("load", real),                  # in mode load: the share of the sustained rate that `rate` is
         ("topology", text),              # loopback | namespaces
         ("rtt_ms", text),                # added round trips, as in the cell's id; 0 where there are none
-        ("messages", whole),             # how many the trial set out to send
-        ("to_consume", whole),           # how many of them it set out to consume, at least
         ("sent", whole),
         ("acknowledged", whole),
         ("stored", whole),
@@ -88,11 +90,36 @@ def trial_schema() -> pa.Schema:
         ("create_topic_s", real),
         ("connect_s", real),             # the slowest client
         ("join_s", real),                # the slowest consumer: from start to an assignment it can fetch from
+        ("windows", pa.list_(windows_type())),
         ("verdict", text),               # valid | invalid (does not balance) | failed (did not finish)
         ("reason", text),                # empty when valid
         ("resources", pa.list_(resources_type())),
         ("coordination", pa.list_(coordination_type())),  # null where the system counts none
         ("broker_requests", pa.list_(broker_requests_type())),  # null where the system counts none
+    ])  # fmt: skip
+
+
+def windows_type() -> pa.StructType:
+    """The timed windows of a trial, in their order, with what the machine did meanwhile.
+
+    `opened_ns` and `closed_ns` are CLOCK_MONOTONIC; both are null of a window that is whole: from its first send to its
+    last acknowledgement. Cores are processor time a second, between the start of the window's clients and their end.
+    """
+    import pyarrow as pa
+
+    return pa.struct([
+        ("number", pa.int32()),           # from 1; what was done outside of windows has number 0
+        ("window", pa.string()),          # production | consumption | both (streaming, load)
+        ("round", pa.int32()),            # from 1 in each block; architectures are paired by block and round
+        ("attempt", pa.int32()),          # above 1 where the round was disturbed, and measured again
+        ("place", pa.int32()),            # of the architecture in the order of its round, from 1
+        ("opened_ns", pa.int64()),
+        ("closed_ns", pa.int64()),
+        ("wall_s", pa.float64()),         # between the two readings of the counters
+        ("cores", pa.int32()),            # of the machine
+        ("busy_cores", pa.float64()),     # of all of the machine's processes
+        ("stolen_cores", pa.float64()),   # by other machines on the same hardware
+        ("foreign_cores", pa.float64()),  # busy and stolen, without the processes of the run; null where not known
     ])  # fmt: skip
 
 
@@ -103,6 +130,7 @@ def resources_type() -> pa.StructType:
     return pa.struct([
         ("role", pa.string()),            # broker | coordinator | producer | consumer | network (what delays packets)
         ("node", pa.string()),            # "broker-1", "zookeeper", "producer-0"
+        ("number", pa.int32()),           # the window's
         ("window", pa.string()),          # production | consumption | both (streaming)
         ("wall_s", pa.float64()),
         ("cpu_user_s", pa.float64()),
@@ -122,6 +150,7 @@ def coordination_type() -> pa.StructType:
 
     return pa.struct([
         ("node", pa.string()),       # the broker that counted
+        ("number", pa.int32()),      # the window's
         ("window", pa.string()),     # production | consumption | both (streaming)
         ("operation", pa.string()),  # lookup | commit | watch | push | digest | heartbeat | ...
         ("count", pa.int64()),
@@ -136,6 +165,7 @@ def broker_requests_type() -> pa.StructType:
 
     return pa.struct([
         ("node", pa.string()),
+        ("number", pa.int32()),      # the window's
         ("window", pa.string()),
         ("operation", pa.string()),  # produce | fetch
         ("requests", pa.int64()),    # those that carried messages
@@ -156,6 +186,7 @@ def request_schema() -> pa.Schema:
         ("trial_id", pa.string()),
         ("role", pa.string()),           # producer | consumer
         ("client", pa.int32()),
+        ("window_number", pa.int32()),   # 0 outside of windows
         ("partition", pa.int32()),       # -1 where a slice covers several
         ("requests", pa.int32()),        # 1, or how many the slice covers
         ("messages", pa.int64()),
@@ -175,6 +206,7 @@ def latency_schema() -> pa.Schema:
     return pa.schema([
         ("trial_id", pa.string()),
         ("client", pa.int32()),
+        ("window_number", pa.int32()),
         ("kind", pa.string()),           # end_to_end (producer's timestamp to receipt)
         ("latency_index", pa.list_(pa.int32())),
         ("latency_count", pa.list_(pa.int64())),
