@@ -99,7 +99,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Architecture, ClusterSettings]
     if options.file is not None or SPEC.exists():
         spec = load(options.file or SPEC)
         known = {each.name: each for each in spec.architectures}
-        settings = spec.calibration.cluster
+        settings = spec.cluster
     name = options.architecture or next(iter(known))
     if name not in known:
         raise UserError(f"no architecture {name!r}; {did_you_mean(name, known)}")

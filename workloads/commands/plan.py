@@ -14,7 +14,7 @@ from workloads.commands import arguments
 
 if TYPE_CHECKING:
     from workloads.spec.estimate import Estimate
-    from workloads.spec.plan import Block, Plan, Trial
+    from workloads.spec.plan import Block, Plan
 
 CELLS_SHOWN_MAX = 100  # --json has all
 BLOCKS_SHOWN_MAX = 10
@@ -50,35 +50,38 @@ def as_json(plan: Plan, expected: Estimate, free_bytes: int) -> dict[str, Any]:
     order = [
         {
             "block": block.number,
-            "architecture": leg.architecture.name,
-            "cluster": leg.cluster.as_axes(),
-            "trials": [{"id": trial.id, "kind": trial.kind} for trial in leg.trials],
+            "cluster": fleet.cluster.as_axes(),
+            "architectures": [each.name for each in fleet.architectures],
+            "cells": [visit.cell.id for visit in fleet.visits],
         }
         for block in plan.blocks
-        for leg in block.legs
+        if plan.is_sure(block)
+        for fleet in block.fleets
     ]
     return {**plan.as_json(), "order": order, "estimate": asdict(expected), "free_bytes": free_bytes}
 
 
 def show(plan: Plan, expected: Estimate, free_bytes: int) -> None:
-    tries = len(plan.blocks)
+    blocks = [block for block in plan.blocks if plan.is_sure(block)]
     print(
         f"profile {plan.profile} ({plan.spec_hash}): {_counted(expected.cells, 'cell')} x "
-        f"{_counted(len(plan.architectures), 'architecture')} x {_blocks(plan)} = "
-        f"{'at most ' if plan.until else ''}{_counted(expected.trials, 'trial')}, {_length(plan)}\n"
+        f"{_counted(len(plan.architectures), 'architecture')} x {_counted(len(blocks), 'block')} = "
+        f"{_counted(expected.trials, 'trial')}, {_length(plan)}\n"
     )
     _show_table(_table(plan))
     if len(plan.cells) > CELLS_SHOWN_MAX:
         print(f"and {len(plan.cells) - CELLS_SHOWN_MAX} more cells (--json shows all)")
-    print(f"\norder (a block a try; its cells in one order for all architectures, drawn from seed {plan.seed}):")
-    for block in plan.blocks[:BLOCKS_SHOWN_MAX]:
+    print(f"\norder (a block is a try, on fresh clusters; its cells are drawn from seed {plan.seed}):")
+    for block in blocks[:BLOCKS_SHOWN_MAX]:
         print(f"  block {block.number}: {_order(block)}")
-    if tries > BLOCKS_SHOWN_MAX:
-        print(f"  and {tries - BLOCKS_SHOWN_MAX} more blocks (--json shows all)")
-    print(
-        f"\nexpected: {'at most ' if plan.until else ''}about {_duration(expected.seconds)}, "
-        f"{_rounded(expected.messages)} messages, warm-ups included"
-    )
+    if len(blocks) > BLOCKS_SHOWN_MAX:
+        print(f"  and {len(blocks) - BLOCKS_SHOWN_MAX} more blocks (--json shows all)")
+    if plan.effort.budget_s is not None:
+        print(
+            f"  then more rounds, and blocks, for what is not known to {plan.effort.precision:.3g} of its ratio, up to "
+            f"{_duration(plan.effort.budget_s)} in all"
+        )
+    print(f"\nexpected: about {_duration(expected.seconds)}, {_rounded(expected.messages)} messages and more")
     print(
         f"disk at the peak: {_bytes(expected.bytes_on_disk_peak)}, of which raw records that stay "
         f"{_bytes(expected.bytes_results)}; free: {_bytes(free_bytes)}"
@@ -90,16 +93,11 @@ def show(plan: Plan, expected: Estimate, free_bytes: int) -> None:
         )
 
 
-def _blocks(plan: Plan) -> str:
-    if plan.until is None:
-        return _counted(len(plan.blocks), "block")
-    return f"{plan.tries} to {plan.until.tries_max} blocks"
-
-
 def _length(plan: Plan) -> str:
+    rounds = _counted(plan.effort.rounds, "round")
     if plan.length.messages is not None:
-        return f"{plan.length.messages:,} messages each"
-    return f"each window about {plan.length.duration_s:g} s and {plan.length.messages_min:,} messages or more"
+        return f"{rounds} of {plan.length.messages:,} messages each"
+    return f"{rounds} of windows of {plan.length.duration_s:g} s each"
 
 
 def _table(plan: Plan) -> list[list[str]]:
@@ -107,10 +105,7 @@ def _table(plan: Plan) -> list[list[str]]:
     from workloads.spec.estimate import estimate_trial
 
     expected = {
-        (trial.cell.id, trial.architecture.name): estimate_trial(trial)
-        for leg in plan.blocks[0].legs
-        for trial in leg.trials
-        if trial.kind == "measured"
+        (trial.cell.id, trial.architecture.name): estimate_trial(trial, plan.effort) for trial in plan.blocks[0].trials
     }
     rows = [["cell", "experiments", *(each.name for each in plan.architectures)]]
     for cell in plan.cells[:CELLS_SHOWN_MAX]:
@@ -136,15 +131,8 @@ def _show_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _order(block: Block) -> str:
-    names = []
-    for leg in block.legs:
-        calibrates = leg.trials[-1].kind == "calibration"
-        names.append("calibration" if calibrates else f"{leg.architecture.name} ({_measured(leg.trials)})")
-    return ", ".join(names)
-
-
-def _measured(trials: Sequence[Trial]) -> int:
-    return sum(trial.kind == "measured" for trial in trials)
+    """The cells of each fleet, all of whose architectures are up side by side."""
+    return "; ".join(f"{_counted(len(fleet.visits), 'cell')} from {fleet.visits[0].cell.id}" for fleet in block.fleets)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from workloads.run.runner import Summary
-    from workloads.spec.plan import Plan, Trial
+    from workloads.spec.plan import Fleet, Plan
 
 RESULTS: Final = Path("results")
 
@@ -57,12 +57,12 @@ def run(options: argparse.Namespace) -> int:
     check_disk(expected, shutil.disk_usage(_existing(out)).free)
     check(plan.pin)
     print(
-        f"{plan.profile}: {'at most ' if plan.until else ''}{expected.trials} trials of {expected.cells} cells into "
-        f"{out}, about {duration(expected.seconds)}"
+        f"{plan.profile}: {'at least ' if plan.effort.budget_s else ''}{expected.trials} trials of {expected.cells} "
+        f"cells into {out}, about {duration(expected.seconds)}"
     )
     if options.dry_run:
         return _show_order(plan, out)
-    run_until_told(refuse_unavailable([leg.cluster for block in plan.blocks for leg in block.legs], plan.hosts))
+    run_until_told(refuse_unavailable([cell.cluster for cell in plan.cells], plan.hosts))
     bring_programs(plan.architectures)
     with RunFolder(out) as folder:
         if options.out is None:
@@ -91,7 +91,7 @@ def _asked_for(options: argparse.Namespace) -> tuple[Plan, Path]:
     manifest = ResultsFolder(out).read_manifest()
     if manifest is None:
         raise UserError(f"{out} holds no run to add tries to")
-    before = manifest.get("tries", resolve(spec, options.profile).tries)
+    before = manifest.get("tries", resolve(spec, options.profile).effort.tries)
     return resolve(spec, options.profile, only, options.messages, before + tries), out
 
 
@@ -110,20 +110,21 @@ def _show_order(plan: Plan, out: Path) -> int:
 
     done = {trial for trial, (verdict, _) in ResultsFolder(out).finished_trials().items() if verdict != "failed"}
     for block in plan.blocks:
-        needed = "" if plan.is_sure(block.legs[0].trials[0]) else ", if the ratios are not known well enough by then"
-        print(f"block {block.number}{needed}")
-        for leg in block.legs:
-            settings = ", ".join(f"{key}={text}" for key, text in leg.cluster.as_axes().items())
-            print(f"  a cluster of {leg.architecture.name} ({settings})")
-            for trial in leg.trials:
-                print(f"    {_order_line(trial, done)}")
+        if not plan.is_sure(block):
+            print("more blocks, if the ratios are not known well enough by then and the budget lasts")
+            break
+        print(f"block {block.number}")
+        for fleet in block.fleets:
+            _show_fleet(fleet, done)
     return 0
 
 
-def _order_line(trial: Trial, done: Collection[str]) -> str:
-    if trial.kind == "warmup":
-        return f"{'sizing' if trial.sizes else 'warm-up'} of {trial.cell.id}"
-    return f"{trial.id}{', which is done' if trial.id in done else ''}"
+def _show_fleet(fleet: Fleet, done: Collection[str]) -> None:
+    settings = ", ".join(f"{key}={text}" for key, text in fleet.cluster.as_axes().items())
+    print(f"  clusters of {', '.join(each.name for each in fleet.architectures)} side by side ({settings})")
+    for visit in fleet.visits:
+        over = ", which is done" if all(trial.id in done for trial in visit.trials) else ""
+        print(f"    {visit.cell.id}{over}")
 
 
 def _run(plan: Plan, folder: RunFolder) -> Summary:

@@ -20,28 +20,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from workloads.clients.client_files import Ids, Pairs
+    from workloads.trial.record import Window
 
 KIND: Final = "end_to_end"
 _COUNTER_MASK: Final = np.uint64((1 << COUNTER_BITS) - 1)
 
 
-def end_to_end(trial_id: str, producers: Sequence[Path], consumers: Sequence[Path]) -> list[dict[str, Any]]:
-    """Rows for `latency/`, one a consumer that noted receipts; `producers` in the order of their numbers."""
+def end_to_end(
+    trial_id: str, producers: Sequence[Path], consumers: Sequence[Path], windows: Sequence[Window]
+) -> list[dict[str, Any]]:
+    """Rows for `latency/`, one a window and consumer that noted receipts in it; `producers` in the order of their
+    numbers. Whole windows cannot be told apart by time: the first stands for all of them."""
     sends = dict(enumerate(map(read_sends, producers)))
     rows = []
     for client, out in enumerate(consumers):
         ids, receipts = read_ids(out), read_receipts(out)
-        found = [_latencies_ns(ids[partition], receipts[partition], sends) for partition in receipts]
-        if found:
-            histogram = _histogram(np.concatenate(found))
-            row = {"latency_index": list(histogram), "latency_count": list(histogram.values())}
-            rows.append({"trial_id": trial_id, "client": client, "kind": KIND, **row})
+        for window in windows if windows and windows[0].opened_ns is not None else windows[:1]:
+            found = [_latencies_ns(ids[each], receipts[each], sends, window) for each in receipts]
+            if found and (histogram := _histogram(np.concatenate(found))):
+                row = {"latency_index": list(histogram), "latency_count": list(histogram.values())}
+                which = {"trial_id": trial_id, "client": client, "window_number": window.at.number, "kind": KIND}
+                rows.append({**which, **row})
     return rows
 
 
-def _latencies_ns(ids: Ids, receipts: Pairs, sends: Mapping[int, Pairs]) -> Pairs:
-    """For each message of a partition that a known producer sent."""
+def _latencies_ns(ids: Ids, receipts: Pairs, sends: Mapping[int, Pairs], window: Window) -> Pairs:
+    """For each message of a partition that a known producer sent, and that came in the window."""
     came_ns = np.repeat(receipts[:, 1], receipts[:, 0])
+    if window.opened_ns is not None and window.closed_ns is not None:
+        inside = (came_ns >= window.opened_ns) & (came_ns < window.closed_ns)
+        came_ns, ids = came_ns[inside], ids[inside]
     producers, counters = ids >> np.uint64(COUNTER_BITS), (ids & _COUNTER_MASK).astype(np.int64)
     found = [np.empty(0, np.int64)]
     for producer, sent in sends.items():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from workloads.clients.drivers.api import BrokerStatistics
     from workloads.measure.sockets import Connections
     from workloads.processes.process import Process
+    from workloads.trial.record import Place
 
     _Pairs = Sequence[tuple[str, BrokerStatistics, BrokerStatistics]]  # a node's counters, earlier and later
 
@@ -63,16 +64,17 @@ class Meter:
         self._earlier = await self._statistics()
         self._before = await self._readings(self._processes)
 
-    async def end(self, window: str, wall_s: float, costs: Costs, without: Collection[str] = ()) -> None:
+    async def end(self, at: Place, wall_s: float, costs: Costs, without: Collection[str] = ()) -> None:
         """Add what the window cost to `costs`, `without` the processes that were ended in it on purpose. Raises
         `ProcessFailed` where another has ended."""
+        window = {"number": at.number, "window": at.window}
         names = [name for name in self._processes if name not in without]
         after = await self._readings(names)
         later = {f"broker-{now.broker}": now for now in await self._statistics()}
         earlier = {f"broker-{before.broker}": before for before in self._earlier}
         counted = {name: (earlier[name], later[name]) for name in later if name in earlier and name not in without}
         for name in names:
-            row = {"role": self._processes[name][0], "node": name, "window": window, "wall_s": wall_s}
+            row = {"role": self._processes[name][0], "node": name, **window, "wall_s": wall_s}
             used = _used(self._before[name], after[name])
             costs.resources.append({**row, **used, "coordination_cpu_s": _coordination_cpu_s(*counted.get(name, ()))})
         pairs = [(name, *both) for name, both in counted.items()]
@@ -109,18 +111,18 @@ def _coordination_cpu_s(before: BrokerStatistics | None = None, now: BrokerStati
     return None if before is None or now is None else (now.coordination_cpu_ns - before.coordination_cpu_ns) / 1e9
 
 
-def _coordination(window: str, pairs: _Pairs) -> Iterator[_Counters]:
+def _coordination(window: _Counters, pairs: _Pairs) -> Iterator[_Counters]:
     for node, earlier, later in pairs:
         for operation, (count, size, wait_ns) in _grown(later.coordination, earlier.coordination):
             row = {"operation": operation, "count": count, "bytes": size, "wait_s": wait_ns / 1e9}
-            yield {"node": node, "window": window, **row}
+            yield {"node": node, **window, **row}
 
 
-def _broker_requests(window: str, pairs: _Pairs) -> Iterator[_Counters]:
+def _broker_requests(window: _Counters, pairs: _Pairs) -> Iterator[_Counters]:
     for node, earlier, later in pairs:
         for operation, (requests, messages, size) in _grown(later.operations, earlier.operations):
             row = {"operation": operation, "requests": requests, "messages": messages, "bytes": size}
-            yield {"node": node, "window": window, **row}
+            yield {"node": node, **window, **row}
 
 
 def _grown(

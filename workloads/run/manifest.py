@@ -33,8 +33,10 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "architectures": [{**each.as_json(), "system": row_of(each).system} for each in plan.architectures],
         "cells": [asdict(cell) for cell in plan.cells],
         "length": asdict(plan.length),
-        "tries": plan.tries,  # as many as the run had when it last ended; before that, as were asked for at first
-        "until": plan.until and asdict(plan.until),
+        "effort": asdict(plan.effort),
+        "warmup": plan.warmup,
+        "primary": [list(pair) for pair in plan.primary],
+        "tries": plan.effort.tries,  # blocks of the run when it last ended; before that, as were asked for at first
         "pin": asdict(plan.pin),
         "hosts": plan.hosts and asdict(plan.hosts),
         "commit": commit(),
@@ -43,8 +45,10 @@ def new_manifest(plan: Plan) -> dict[str, Any]:
         "started": now(),
         "ended": None,
         "spent": {},  # seconds of the run's wall time, by what they went into (`workloads.run.wall_time`)
-        "planned": [],  # ids of the trials that have been asked for, calibration's among them
-        "sizes": {},  # "cell/architecture" -> messages, as a warm-up found for a trial of the asked duration
+        "blocks": {},  # block -> seconds that it took
+        "rounds": {},  # block -> cell -> rounds, as they were decided
+        "sustained": {},  # of cells in mode load: settings -> messages/s that every architecture sustains
+        "planned": [],  # ids of the trials that have been asked for
     }
 
 

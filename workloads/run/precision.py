@@ -1,24 +1,23 @@
-"""When a run that goes on `until` its ratios are known has enough blocks.
+"""How well a run with a budget knows its ratios, so that the next rounds go where they are needed.
 
-The statistic is the report's own: rates from the request rows, architectures paired by try, the 95 % interval of the
-mean of the log-ratios by Student's t. The analysis computes it in Spark, which would take longer to start than a block
-takes to run, so it is computed here again, in a few lines, and a test holds the two together
-(docs/decisions/0009-when-to-stop-is-computed-twice.md).
+The statistic is the report's plain one: rates of windows, architectures paired by block and round, the 95 % interval of
+the mean of the blocks' log-ratios by Student's t. The analysis computes it from Spark's rates, and starting Spark would
+take as long as a block, so it is computed here again, in a few lines (docs/decisions/0009).
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
-from statistics import stdev
-from typing import TYPE_CHECKING, Final
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from workloads.results import REQUESTS, file_name
+from workloads.results import REQUESTS, TRIALS, file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -28,71 +27,107 @@ if TYPE_CHECKING:
 CONFIDENCE: Final = 0.95
 DEGREES_MAX: Final = 120  # beyond this the report's quantile stays
 ROLES: Final = ("producer", "consumer")
+NOTHING_KNOWN: Final = 100.0  # by how much a ratio of one block misses any precision
 _PANELS: Final = 2_000  # of Simpson's rule; the error is far below the last digit that matters
 _BISECTIONS: Final = 60
 
-# cell, role, architecture -> try -> messages/s
-Rates = dict[tuple[str, str, str], dict[int, float]]
+# role, round -> messages/s of one trial
+Rates = dict[tuple[str, int], float]
 
 
 class Precision:
     """How well a run knows its ratios. Each finished trial is read once."""
 
     def __init__(self, plan: Plan, results: ResultsFolder) -> None:
-        self._trials = [trial for trial in plan.trials if trial.kind == "measured"]
-        self._architectures = [architecture.name for architecture in plan.architectures]
+        self._plan = plan
         self._results = results
-        self._rates: dict[str, Mapping[str, float]] = {}
+        self._rates: dict[str, Rates] = {}
 
-    def reached(self, ratio_interval: float, tries: int) -> bool:
-        """Whether after so many tries every interval is at most that wide to either side."""
+    def need(self, blocks: int) -> Mapping[str, float]:
+        """Cell -> by how much its least known ratio misses the plan's precision: 1 and less is enough."""
+        target = math.log1p(self._plan.effort.precision)
         valid = {trial for trial, (verdict, _) in self._results.finished_trials().items() if verdict == "valid"}
-        rates: Rates = {(t.cell.id, role, t.architecture.name): {} for t in self._trials for role in ROLES}
-        for trial in self._trials:
-            if trial.block <= tries and trial.id in valid:
-                for role, rps in self._rates_of(trial).items():
-                    rates[trial.cell.id, role, trial.architecture.name][trial.block] = rps
-        return widest(rates, self._architectures) <= ratio_interval
+        trials = {
+            (trial.cell.id, trial.architecture.name, trial.block): self._rates_of(trial)
+            for trial in self._plan.trials
+            if trial.block <= blocks and trial.id in valid
+        }
+        return {cell.id: self._widest(cell.id, trials, blocks) / target for cell in self._plan.cells}
 
-    def _rates_of(self, trial: Trial) -> Mapping[str, float]:
+    def _widest(self, cell: str, trials: Mapping[tuple[str, str, int], Rates], blocks: int) -> float:
+        """The half width of the least known of the questions' ratios, as a logarithm."""
+        widths = [0.0]
+        for one, other in self._pairs():
+            found = [
+                block_means(trials.get((cell, one, block), {}), trials.get((cell, other, block), {}))
+                for block in range(1, blocks + 1)
+            ]
+            for role in ROLES:
+                means = [means[role] for means in found if role in means]
+                widths.append(half_width(means))
+        return max(widths)
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        names = [architecture.name for architecture in self._plan.architectures]
+        return list(self._plan.primary) or [(one, other) for at, one in enumerate(names) for other in names[:at]]
+
+    def _rates_of(self, trial: Trial) -> Rates:
         import pyarrow.parquet as pq
 
         if trial.id not in self._rates:
-            columns = ["role", "messages", "status", "sent_ns", "done_ns"]
-            path = self._results.path / REQUESTS / file_name(trial.id)
-            self._rates[trial.id] = rates_of(pq.read_table(path, columns=columns))
+            name = file_name(trial.id)
+            (row,) = pq.read_table(self._results.path / TRIALS / name, columns=["windows"]).to_pylist()
+            requests = pq.read_table(self._results.path / REQUESTS / name)
+            self._rates[trial.id] = rates_of(row["windows"] or [], requests)
         return self._rates[trial.id]
 
 
-def rates_of(requests: pa.Table) -> dict[str, float]:
-    """Role -> messages/s of one trial: from the first send to the last completion that carried a message."""
-    columns = {name: requests.column(name).to_numpy() for name in ("messages", "sent_ns", "done_ns")}
-    roles, ok = requests.column("role").to_numpy(), requests.column("status").to_numpy() == "ok"
-    found = {}
-    for role in ROLES:
-        own = roles == role
-        done = own & ok & (columns["messages"] > 0)
-        if done.any():
-            window_ns = int(columns["done_ns"][done].max() - columns["sent_ns"][own].min())
-            found[role] = int(columns["messages"][done].sum()) / max(1, window_ns) * 1e9
+def block_means(one: Rates, other: Rates) -> dict[str, float]:
+    """Role -> the mean log-ratio of the rounds that both have."""
+    logs: dict[str, list[float]] = {}
+    for role, turn in one.keys() & other.keys():
+        logs.setdefault(role, []).append(math.log(one[role, turn] / other[role, turn]))
+    return {role: fmean(sorted(own)) for role, own in logs.items()}
+
+
+def half_width(means: Sequence[float]) -> float:
+    if len(means) < 2:  # one block has no spread
+        return NOTHING_KNOWN
+    return quantile(min(len(means) - 1, DEGREES_MAX)) * stdev(means) / math.sqrt(len(means))
+
+
+def rates_of(windows: Sequence[Mapping[str, Any]], requests: pa.Table) -> Rates:
+    """Messages/s of each role and round; of several attempts, those of the least disturbed."""
+    columns = {name: requests[name].to_numpy() for name in ("window_number", "messages", "sent_ns", "done_ns")}
+    role, ok = requests["role"].to_numpy(zero_copy_only=False), requests["status"].to_numpy(zero_copy_only=False)
+    found: Rates = {}
+    for window in _used(windows):
+        for each in ROLES:
+            own = (role == each) & (ok == "ok") & (columns["window_number"] == window["number"])
+            if own.any() and (rate := _rate(window, {name: column[own] for name, column in columns.items()})):
+                found[each, window["round"]] = rate
     return found
 
 
-def widest(rates: Rates, architectures: Sequence[str]) -> float:
-    """The interval of the least known ratio: 0.1 where it reaches up to 1.1 times the ratio, and as far down."""
-    intervals = [0.0]
-    for (cell, role, one), by_try in rates.items():
-        for other in architectures[: architectures.index(one)]:
-            against = rates[cell, role, other]
-            intervals.append(ratio_interval([math.log(by_try[n] / against[n]) for n in by_try.keys() & against]))
-    return max(intervals)
+def _used(windows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    best: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for window in windows:
+        key = (window["window"], window["round"])
+        if key not in best or window["foreign_cores"] < best[key]["foreign_cores"]:
+            best[key] = window
+    yield from best.values()
 
 
-def ratio_interval(logs: Sequence[float]) -> float:
-    """How far the interval of the ratio reaches beyond it, from the logarithms of the tries' own ratios."""
-    if len(logs) < 2:  # one try has no spread
-        return math.inf
-    return math.expm1(quantile(min(len(logs) - 1, DEGREES_MAX)) * stdev(logs) / math.sqrt(len(logs)))
+def _rate(window: Mapping[str, Any], rows: Mapping[str, Any]) -> float:
+    """Messages/s in a window, which ends with rows; 0 where nothing was done in it."""
+    done, messages = rows["done_ns"], rows["messages"]
+    opened, closed = rows["sent_ns"].min() - 1, done.max()
+    if window["opened_ns"] is not None:
+        before, within = done[done <= window["opened_ns"]], done[done <= window["closed_ns"]]
+        opened = before.max() if len(before) else window["opened_ns"]
+        closed = within.max() if len(within) else opened
+    inside = (done > opened) & (done <= closed)
+    return float(messages[inside].sum()) / (closed - opened) * 1e9 if closed > opened else 0.0
 
 
 @cache

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from statistics import fmean
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from workloads.spec.plan import Plan, Trial
+    from workloads.spec.plan import Plan, Visit
     from workloads.trial.record import TrialRecord
 
 
@@ -20,7 +21,8 @@ class Progress(Protocol):
     def grows(self, trials: int) -> None:
         """So many trials are run beside those that were sure."""
 
-    def trial_begins(self, trial: Trial) -> None: ...
+    def visit_begins(self, visit: Visit) -> None:
+        """A cell is measured on all architectures."""
 
     def trial_ends(self, record: TrialRecord) -> None: ...
 
@@ -32,14 +34,13 @@ class Pace:
     """Trials done and left, and the time that the rest will take at the pace so far."""
 
     def __init__(self, plan: Plan, done: int) -> None:
-        self.total = sum(trial.kind != "warmup" for trial in plan.trials if plan.is_sure(trial))
+        self.total = len(plan.sure_trials)
         self.done = min(done, self.total)
         self._done_before = self.done
         self._started = monotonic()
 
-    def count(self, trial: Trial) -> None:
-        if trial.kind != "warmup":
-            self.done = min(self.done + 1, self.total)
+    def count(self) -> None:
+        self.done = min(self.done + 1, self.total)
 
     def left_s(self) -> float | None:
         """Seconds left, or None before the first trial of this run is over."""
@@ -58,13 +59,11 @@ class PlainProgress:
     def grows(self, trials: int) -> None:
         self._pace.total += trials
 
-    def trial_begins(self, trial: Trial) -> None:
-        """Said when it ends."""
+    def visit_begins(self, visit: Visit) -> None:
+        """Said when its trials end."""
 
     def trial_ends(self, record: TrialRecord) -> None:
-        self._pace.count(record.trial)
-        if record.trial.kind == "warmup" and not record.reason:
-            return
+        self._pace.count()
         left = self._pace.left_s()
         about = "" if left is None else f", {duration(left)} left"
         print(f"[{self._pace.done}/{self._pace.total}{about}] {describe(record)}", flush=True)
@@ -93,13 +92,13 @@ class LiveProgress:
         self._pace.total += trials
         self._bar.update(self._task, total=self._pace.total)
 
-    def trial_begins(self, trial: Trial) -> None:
+    def visit_begins(self, visit: Visit) -> None:
         assert self._bar is not None, "a run begins before its trials"
-        self._bar.update(self._task, description=trial.id if trial.kind != "warmup" else f"warm-up for {trial.cell.id}")
+        self._bar.update(self._task, description=visit.cell.id)
 
     def trial_ends(self, record: TrialRecord) -> None:
         assert self._bar is not None, "a run begins before its trials"
-        self._pace.count(record.trial)
+        self._pace.count()
         left = self._pace.left_s()
         about = "" if left is None else f"{duration(left)} left"
         line = describe(record)
@@ -115,8 +114,8 @@ class LiveProgress:
 def describe(record: TrialRecord) -> str:
     if record.reason:
         return f"{record.trial.id}: {record.verdict.upper()}: {record.reason}"
-    produced_rps, consumed_rps = record.rates()
-    return f"{record.trial.id}: {produced_rps:,.0f}/s produced, {consumed_rps:,.0f}/s consumed"
+    produced, consumed = (fmean(record.rates.get(role, [0.0])) for role in ("producer", "consumer"))
+    return f"{record.trial.id}: {produced:,.0f}/s produced, {consumed:,.0f}/s consumed"
 
 
 def duration(seconds: float) -> str:

@@ -25,10 +25,20 @@ class Spent:
     def add(self, part: str, seconds: float) -> None:
         self._total[part] = round(self._total[part] + seconds, 3)
 
-    def add_trial(self, seconds: float, windows_s: float, audit_s: float) -> None:
+    def add_visit(self, seconds: float, windows_s: float, audit_s: float) -> None:
+        """`seconds` of trials whose windows took turns, and whose audits ran side by side."""
         self.add("windows", windows_s)
         self.add("audits", audit_s)
-        self.add("between", seconds - windows_s - audit_s)
+        self.add("between", max(0.0, seconds - windows_s - audit_s))
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Count the time that passes here."""
+        began = monotonic()
+        try:
+            yield
+        finally:
+            self.add(part, monotonic() - began)
 
     @contextmanager
     def beside_trials(self, part: str) -> Iterator[None]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workloads.errors import PlanError
-from workloads.spec.plan import Cell, Plan, Trial
-from workloads.spec.settings import Architecture
+from workloads.spec.plan import Cell, Fleet, Plan, Trial
+from workloads.spec.settings import Architecture, Effort
 from workloads.systems.architectures import Waits, row_of
 
 
@@ -30,7 +30,9 @@ _DRIVERS = {
     # 2,400 requests/s one at a time, 8,700 at 16 at once.
     "grpc": _Costs(request_s=1 / 5_000, message_s=1.0e-6, byte_s=1 / 300e6),
 }
-_TRIAL_OVERHEAD_S = 0.5  # topic, clients, audit, raw records
+_TRIAL_OVERHEAD_S = 0.4  # topic, clients, audit, raw records; those of an architecture overlap with the others'
+_WINDOW_OVERHEAD_S = 0.1  # reading counters, ending what is under way
+_WARMUP_S = 0.6
 _ANALYSIS_S = 25.0  # Spark's start, mostly
 
 _RECORD_BYTES = 20  # what a record adds to its payload, on disk
@@ -46,8 +48,8 @@ _TRIAL_FILES_BYTES = 50_000
 
 @dataclass(frozen=True, slots=True)
 class TrialEstimate:
-    messages: int
-    window_s: float  # production's, which N is set by
+    messages: int  # that it produces, for its consumers too
+    window_s: float  # of each window of production
     seconds: float  # of the whole trial
     bytes_on_disk: int  # its topic, on all replicas
     bytes_results: int
@@ -56,45 +58,55 @@ class TrialEstimate:
 @dataclass(frozen=True, slots=True)
 class Estimate:
     cells: int
-    trials: int  # measured ones
+    trials: int
     messages: int  # of all trials
-    bytes_on_disk_peak: int  # the largest topic (each is deleted after its trial) on all replicas, and all raw records
+    bytes_on_disk_peak: int  # the topics of a cell on all architectures at once, and all raw records
     bytes_results: int  # raw records alone
     seconds: float
     longest_trial_s: float
 
 
 def estimate(plan: Plan) -> Estimate:
-    # The calibration that closes a block opens the next one: it takes no time again, but is written down again.
-    legs = [leg for number, block in enumerate(plan.blocks) for leg in block.legs[min(number, 1) :]]
-    expected = [estimate_trial(trial) for leg in legs for trial in leg.trials]
-    results = sum(estimate_trial(trial).bytes_results for trial in plan.trials)
+    """Of the blocks that run in any case; a budget is spent whole, as far as is known before."""
+    blocks = [block for block in plan.blocks if plan.is_sure(block)]
+    expected = {trial.id: estimate_trial(trial, plan.effort) for trial in plan.sure_trials}
+    fleets = [fleet for block in blocks for fleet in block.fleets]
+    results = sum(each.bytes_results for each in expected.values())
+    starts_s = sum(_fleet_s(fleet, plan.warmup) for fleet in fleets)
+    seconds = sum(each.seconds for each in expected.values()) + starts_s
+    visits = [visit for fleet in fleets for visit in fleet.visits]
     return Estimate(
         cells=len(plan.cells),
-        trials=sum(trial.kind == "measured" for trial in plan.trials),
-        messages=sum(each.messages for each in expected),
-        bytes_on_disk_peak=max(each.bytes_on_disk for each in expected) + results,
+        trials=len(expected),
+        messages=sum(each.messages for each in expected.values()),
+        bytes_on_disk_peak=max(sum(expected[t.id].bytes_on_disk for t in visit.trials) for visit in visits) + results,
         bytes_results=results,
-        seconds=sum(each.seconds for each in expected)
-        + sum(row_of(leg.architecture).start_s for leg in legs)
-        + _ANALYSIS_S,
-        longest_trial_s=max(each.seconds for each in expected),
+        seconds=max(seconds, plan.effort.budget_s or 0.0) + _ANALYSIS_S,
+        longest_trial_s=max(each.seconds for each in expected.values()),
     )
 
 
-def estimate_trial(trial: Trial) -> TrialEstimate:
+def _fleet_s(fleet: Fleet, warmups: int) -> float:
+    """Clusters start side by side, on the same processors; they warm up one after the other."""
+    rows = [row_of(architecture) for architecture in fleet.architectures]
+    return sum(row.start_s for row in rows) + len(rows) * warmups * _WARMUP_S
+
+
+def estimate_trial(trial: Trial, effort: Effort) -> TrialEstimate:
     cell, length = trial.cell, trial.length
     production_s = _production_s(cell, trial.architecture)
     consumption_s = _consumption_s(cell, trial.architecture)
+    windows = 2 if cell.mode == "split" else 1
     if length.messages is not None:
-        messages, margin = length.messages, 1
+        messages, margin = length.messages * effort.rounds, 1
+        produced_s, consumed_s = length.messages * production_s, length.messages * consumption_s
+        spent_s = effort.rounds * (produced_s + consumed_s if windows > 1 else max(produced_s, consumed_s))
     else:
         assert length.duration_s is not None, "a length is one or the other"
-        messages, margin = max(length.messages_min, round(length.duration_s / production_s)), _FASTER_MACHINE
-    produced_s, consumed_s = messages * production_s, messages * consumption_s
-    if length.duration_s is not None:
-        consumed_s = min(consumed_s, length.duration_s)  # the rest stays unread
-    spent_s = produced_s + consumed_s if cell.mode == "split" else max(produced_s, consumed_s)
+        produced_s, margin = length.duration_s + length.lead_s, _FASTER_MACHINE
+        fastest_s = min(production_s, consumption_s) if windows > 1 else production_s
+        messages = round(effort.rounds * produced_s / fastest_s)
+        spent_s = effort.rounds * windows * (produced_s + _WINDOW_OVERHEAD_S)
     requests = -(-messages // cell.batch_size)
     stored = messages * (cell.message_size + _RECORD_BYTES) + requests * _BATCH_BYTES
     return TrialEstimate(

@@ -29,6 +29,11 @@ HOST_CHARACTERS_MAX = 253
 PORT_MAX = 65_535
 MESSAGES_MAX = 10_000_000_000
 SECONDS_MAX = 86_400
+WINDOW_S_MAX = 3_600
+LEAD_S_MAX = 60
+IN_FLIGHT_MAX = 1_000
+FETCH_AHEAD_MAX = 10_000
+ROUNDS_MAX = 1_000
 TRIES_MAX = 1_000
 WARMUPS_MAX = 100
 PROCESSORS_MAX = 4_096
@@ -149,6 +154,15 @@ def _rtt() -> Kind[Rtt]:
     return Kind(allowed, parse)
 
 
+def _load() -> Kind[float | None]:
+    share = percent(1, 100)
+
+    def parse(text: str) -> float | None:
+        return None if text == "none" else share.parse(text)
+
+    return Kind(share.allowed, parse)
+
+
 def _host() -> Kind[str]:
     allowed = f"a host's name or address, of up to {HOST_CHARACTERS_MAX} letters, digits, dots and hyphens"
 
@@ -195,7 +209,7 @@ RTT_MS = decimal(0, RTT_MS_MAX)
 EXPERIMENT = {
     "message_size": Key(_message_sizes()),
     "batch_size": Key(whole(1, BATCH_MESSAGES_MAX)),
-    "mode": Key(word("split", "streaming")),
+    "mode": Key(word("split", "streaming", "load")),
 }
 CLUSTER = {
     "brokers": Key(whole(1, BROKERS_MAX), "3"),
@@ -213,9 +227,13 @@ WORKLOAD = {
     "commit": Key(policy("every_batch", "end"), "every_batch"),
     "fetch": Key(word("batch", "stream"), "batch"),
     "rate": Key(_rate(), "max"),
+    "in_flight": Key(whole(1, IN_FLIGHT_MAX), "5"),
+    "fetch_ahead": Key(whole(1, FETCH_AHEAD_MAX), "20"),
 }
+# Only of experiments in mode load, which must have it.
+LOAD = {"load": Key(_load(), "none")}
 # The axes of an experiment, in the order in which a cell's id names them.
-AXES = EXPERIMENT | CLUSTER | WORKLOAD
+AXES = EXPERIMENT | CLUSTER | WORKLOAD | LOAD
 # Leave to do what would otherwise be taken for a mistake; no axis, for it changes nothing that is measured.
 PERMISSIONS = {"idle_consumers": Key(choice({"true": True, "false": False}), "false")}
 TRIALS = {
@@ -226,16 +244,14 @@ TRIALS = {
 }
 PROFILE = {
     "messages": Key(whole(1, MESSAGES_MAX)),
-    "duration_s": Key(decimal(0.01, SECONDS_MAX)),
-    "messages_min": Key(whole(1, MESSAGES_MAX), "1000"),
+    "duration_s": Key(decimal(0.01, WINDOW_S_MAX)),
+    "lead_s": Key(decimal(0, LEAD_S_MAX), "0.1"),
     "tries": Key(whole(1, TRIES_MAX)),
+    "rounds": Key(whole(1, ROUNDS_MAX), "1"),
+    "budget_s": Key(decimal(1, SECONDS_MAX)),
+    "precision": Key(percent(0.1, 100), "10%"),
     "warmup": TRIALS["warmup"],
     "timeout_s": TRIALS["timeout_s"],
-}
-# How long a profile adds blocks to its tries.
-UNTIL = {
-    "ratio_interval": Key(percent(0.1, 100)),
-    "tries_max": Key(whole(2, TRIES_MAX)),
 }
 # The processors that the processes of a role may use.
 HOSTS = {"brokers": Key(_host()), "zookeeper": Key(_host()), "ssh_config": Key(_path())}

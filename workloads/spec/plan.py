@@ -1,7 +1,8 @@
-"""The plan of a run, in running order: cells, trials, legs and blocks, decided before anything is started.
+"""The plan of a run, in running order: cells, blocks, fleets and trials, decided before anything is started.
 
-A block is one try of everything. A leg is the life of one cluster: one architecture on one set of cluster settings.
-The same file, profile and seed give the same plan on every machine and every Python.
+A block is one try of everything, on fresh clusters. A fleet is the clusters of all architectures for one set of cluster
+settings, up side by side. A trial is one cell on one architecture in one block: one topic, and as many windows as the
+run gives the cell. The same file, profile and seed give the same plan on every machine and every Python.
 """
 
 from __future__ import annotations
@@ -16,22 +17,17 @@ from typing import Any, Literal
 
 from workloads.errors import PlanError, did_you_mean
 from workloads.spec.keys import EXPERIMENT
-from workloads.spec.selection import select
-from workloads.spec.settings import Architecture, ClusterSettings, Hosts, Length, Pin, Point, Until
+from workloads.spec.selection import Selection, select
+from workloads.spec.settings import Architecture, ClusterSettings, Effort, Hosts, Length, Pin, Point
 from workloads.spec.spec import Profile, Spec
 
-TRIALS_MAX = 100_000  # measured ones
+TRIALS_MAX = 100_000  # of the blocks that run in any case
+# With a budget there may be this many times the blocks that run in any case.
+BLOCKS_FACTOR_MAX = 10
 TRIAL_ID_CHARACTERS_MAX = 220  # an id is a file name, and file systems take 255 bytes, endings included
-# A warm-up is long enough for a rate that is not made of its own start.
-WARMUP_S = 0.5
-# Seconds of a warm-up that finds a trial's number of messages; in streaming both ends need a while to get up to speed.
-SIZING_S = {"split": 0.25, "streaming": 0.4}
-# Where a profile counts messages, its trials may be too short or too long to find drift with.
-CALIBRATION_S = 1.0
-CALIBRATION_ARCHITECTURE = Architecture("static", "static")
-CALIBRATION_CELL = "calibration"
 
-Kind = Literal["measured", "calibration", "warmup"]
+Kind = Literal["measured"]
+MEASURED: Kind = "measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,72 +35,88 @@ class Cell(Point):
     """A cell, compared across architectures. Experiments that meet in the same settings share one cell."""
 
     id: str  # message_size=8,batch_size=20,mode=split, and every other axis that the profile sweeps
-    experiments: tuple[str, ...]  # empty for the calibration cell
+    experiments: tuple[str, ...]
+
+    @property
+    def sustained_key(self) -> str:
+        """The same for cells that differ in their load alone: they are shares of one rate."""
+        return ",".join(f"{key}={text}" for key, text in replace(self, load=None).as_axes().items() if key != "load")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of one cell on one architecture, on a topic of its own.
-
-    `length` says how long. `messages` is exact. `duration_s` of a warm-up (which always has it) is a limit: send until
-    it has passed, and never fewer than `messages_min`. `duration_s` of a measured or calibration trial is an aim: the
-    warm-up whose `sizes` is that length, of the same cell and architecture, came before it, and its rate gives N. The
-    same N serves the later blocks, so that blocks compare.
-    """
+    """One cell on one architecture in one block, on a topic of its own."""
 
     id: str
-    kind: Kind
     cell: Cell
     architecture: Architecture
     block: int  # the try, from 1
     position: int  # place in the plan, from 1
-    length: Length
-    sizes: Length | None = None  # of a warm-up that sets N: the length of the trials that it sets N for
+    length: Length  # of each window
+
+    @property
+    def kind(self) -> Kind:
+        return MEASURED
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
-    """The trials of one cluster, from its start to its stop."""
+class Visit:
+    """A cell in a block: its trials on all architectures, whose windows take turns."""
 
-    architecture: Architecture
+    cell: Cell
+    trials: tuple[Trial, ...]  # in the architectures' order in the file
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The clusters of all architectures on one set of settings, from their start to their stop."""
+
     cluster: ClusterSettings
-    trials: tuple[Trial, ...]
+    architectures: tuple[Architecture, ...]
+    visits: tuple[Visit, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One try: opened and closed by a calibration leg."""
-
     number: int  # from 1
-    legs: tuple[Leg, ...]
+    fleets: tuple[Fleet, ...]
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return tuple(trial for fleet in self.fleets for visit in fleet.visits for trial in visit.trials)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A resolved plan. `only` narrows architectures, cells and blocks; `spec_hash` is that of the whole profile."""
 
-    spec_hash: str  # of all that changes what is measured; more tries or another timeout do not
+    spec_hash: str  # of all that changes what is measured; more tries, another budget or timeout do not
     name: str  # of the results folder, where the user names none
     profile: str
     seed: int
-    length: Length  # of the measured trials
+    length: Length  # of each window
+    effort: Effort
+    primary: tuple[tuple[str, str], ...]
+    warmup: int  # untimed windows after each start of a cluster
     timeout_s: float  # of each trial
     architectures: tuple[Architecture, ...]  # in the file's order
     cells: tuple[Cell, ...]  # in the file's order
     pin: Pin
     hosts: Hosts | None  # where some cell is on them
-    until: Until | None  # whether blocks behind the first `tries` are needed at all
-    tries: int
     blocks: tuple[Block, ...]  # all that may be needed
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """Every trial in running order."""
-        return tuple(trial for block in self.blocks for leg in block.legs for trial in leg.trials)
+        return tuple(trial for block in self.blocks for trial in block.trials)
 
-    def is_sure(self, trial: Trial) -> bool:
-        """Whether a trial runs in any case; others only where `until` asks for its block."""
-        return trial.block <= self.tries or self.until is None
+    def is_sure(self, block: Block) -> bool:
+        """Whether a block runs in any case; others only where the budget allows them and the ratios need them."""
+        return block.number <= self.effort.tries
+
+    @property
+    def sure_trials(self) -> tuple[Trial, ...]:
+        return tuple(trial for block in self.blocks if self.is_sure(block) for trial in block.trials)
 
     def as_json(self) -> dict[str, Any]:
         """The resolved plan as data, for the manifest: all but the order of the trials."""
@@ -114,9 +126,10 @@ class Plan:
             "profile": self.profile,
             "seed": self.seed,
             "length": asdict(self.length),
+            "effort": asdict(self.effort),
+            "primary": [list(pair) for pair in self.primary],
+            "warmup": self.warmup,
             "timeout_s": self.timeout_s,
-            "tries": [block.number for block in self.blocks],
-            "until": self.until and asdict(self.until),
             "pin": asdict(self.pin),
             "hosts": self.hosts and asdict(self.hosts),
             "architectures": [each.as_json() for each in self.architectures],
@@ -130,34 +143,36 @@ def resolve(
     """The plan of a profile; raises PlanError when the profile or a filter is unknown, or fits nothing.
 
     `only` keeps the trials that fit every `key=value` (values of one key are alternatives); the ids and the order of
-    what is kept do not change. `messages` takes the place of the profile's length, `tries` of its tries and `until`.
+    what is kept do not change. `messages` takes the place of the profile's length, `tries` of its tries and budget.
     """
     chosen = _profile(spec, profile)
     if tries is not None:
-        chosen = replace(chosen, tries=tries, until=None)
-    length = chosen.length if messages is None else Length(messages, None, chosen.length.messages_min)
+        chosen = replace(chosen, effort=replace(chosen.effort, tries=tries, budget_s=None))
+    length = chosen.length if messages is None else Length(messages, None)
     cells = _cells(spec, chosen)
     _refuse_starved(cells, length)
     architectures = tuple(each for each in spec.architectures if each.name in chosen.architectures)
-    tries_max = chosen.tries if chosen.until is None else chosen.until.tries_max
-    if len(cells) * len(architectures) * tries_max > TRIALS_MAX:
+    effort = chosen.effort
+    if len(cells) * len(architectures) * effort.tries > TRIALS_MAX:
         raise PlanError(f"profile {profile!r} has more than {TRIALS_MAX:,} trials; lower its tries or its lists")
-    layout = _Layout(spec, chosen.warmup, length, architectures, cells)
+    tries_max = effort.tries * (1 if effort.budget_s is None else BLOCKS_FACTOR_MAX)
     selection = select(only, cells, architectures, tries_max)
+    layout = _Layout(spec.trials.seed, length, architectures)
     plan = Plan(
-        spec_hash=_hash(spec, chosen.warmup, length, architectures, cells),
+        spec_hash=_hash(spec, chosen, length, architectures, cells),
         name=_name(spec.file, profile),
         profile=profile,
         seed=spec.trials.seed,
         length=length,
+        effort=effort,
+        primary=_asked(chosen.primary, selection.architectures),
+        warmup=chosen.warmup,
         timeout_s=chosen.timeout_s,
         architectures=selection.architectures,
         cells=selection.cells,
         pin=spec.pin,
         hosts=_hosts(spec, cells),
-        until=chosen.until,
-        tries=chosen.tries,
-        blocks=tuple(layout.blocks(selection.tries, selection.architectures, selection.cells)),
+        blocks=tuple(layout.blocks(cells, tries_max, selection)),
     )
     _refuse_long_ids(plan)
     return plan
@@ -170,9 +185,15 @@ def _profile(spec: Spec, name: str) -> Profile:
     raise PlanError(f"{spec.file} has no profile {name!r}; {did_you_mean(name, [each.name for each in spec.profiles])}")
 
 
+def _asked(primary: Sequence[tuple[str, str]], kept: Sequence[Architecture]) -> tuple[tuple[str, str], ...]:
+    """The questions that the selected architectures can answer."""
+    names = {each.name for each in kept}
+    return tuple(pair for pair in primary if names.issuperset(pair))
+
+
 def _hosts(spec: Spec, cells: Sequence[Cell]) -> Hosts | None:
     """Those of the file, where anything runs on them."""
-    return spec.hosts if any(each.cluster.topology == "hosts" for each in (*cells, spec.calibration)) else None
+    return spec.hosts if any(each.cluster.topology == "hosts" for each in cells) else None
 
 
 def _name(file: str, profile: str) -> str:
@@ -189,14 +210,17 @@ def _cells(spec: Spec, profile: Profile) -> tuple[Cell, ...]:
             for point in experiment.points:
                 sharing.setdefault(point, []).append(experiment.name)
     axes = [point.as_axes() for point in sharing]
-    named = [key for key in axes[0] if key in EXPERIMENT or len({each[key] for each in axes}) > 1]
-    return tuple(
-        _cell(point, ",".join(f"{key}={text[key]}" for key in named), tuple(experiments))
-        for (point, experiments), text in zip(sharing.items(), axes, strict=True)
-    )
+    swept = {key for key in axes[0] if key in EXPERIMENT or len({each[key] for each in axes}) > 1}
+    return tuple(_cell(point, _cell_id(point, swept), tuple(experiments)) for point, experiments in sharing.items())
 
 
-def _cell(point: Point, cell_id: str, experiments: tuple[str, ...] = ()) -> Cell:
+def _cell_id(point: Point, swept: set[str]) -> str:
+    """A load is named where there is one; the cells of other modes have none."""
+    named = swept - {"load"} | ({"load"} if point.load is not None else set())
+    return ",".join(f"{key}={text}" for key, text in point.as_axes().items() if key in named)
+
+
+def _cell(point: Point, cell_id: str, experiments: tuple[str, ...]) -> Cell:
     settings = {field.name: getattr(point, field.name) for field in fields(point)}
     return Cell(id=cell_id, experiments=experiments, **settings)
 
@@ -204,11 +228,13 @@ def _cell(point: Point, cell_id: str, experiments: tuple[str, ...] = ()) -> Cell
 def _refuse_starved(cells: Sequence[Cell], length: Length) -> None:
     """The file's own lengths were checked with it; this is for a length from the command line."""
     for cell in cells:
-        if length.messages_least < cell.messages_least:
+        if length.messages is not None and length.messages < cell.messages_least:
             raise PlanError(
-                f"{length.messages_least:,} messages are less than one request of each producer in {cell.id} "
+                f"{length.messages:,} messages are less than one request of each producer in {cell.id} "
                 f"({cell.messages_least:,})"
             )
+        if length.messages is not None and cell.mode == "load":
+            raise PlanError(f"{cell.id} is measured by time: mode load takes no number of messages")
 
 
 def _refuse_long_ids(plan: Plan) -> None:
@@ -225,14 +251,14 @@ def _described(cell: Cell) -> dict[str, Any]:
 
 
 def _hash(
-    spec: Spec, warmups: int, length: Length, architectures: Sequence[Architecture], cells: Sequence[Cell]
+    spec: Spec, profile: Profile, length: Length, architectures: Sequence[Architecture], cells: Sequence[Cell]
 ) -> str:
-    """Hash of all that changes what is measured. Tries and timeout are left out: a run may be lengthened."""
+    """Hash of all that changes what is measured. Tries, budget and timeout are left out: a run may be lengthened."""
     measured = {
         "seed": spec.trials.seed,
-        "warmup": warmups,
+        "warmup": profile.warmup,
         "length": asdict(length),
-        "calibration": spec.calibration.as_axes(),
+        "rounds": profile.effort.rounds,
         "architectures": sorted((each.as_json() for each in architectures), key=lambda each: str(each["name"])),
         "cells": sorted(
             ({**_described(cell), "experiments": sorted(cell.experiments)} for cell in cells),
@@ -246,96 +272,41 @@ def _hash(
     return hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _sizing_length(cell: Cell, sizes: Length) -> Length:
-    assert sizes.duration_s is not None, "a trial of so many messages needs no sizing"
-    return Length(None, min(SIZING_S[cell.mode], sizes.duration_s / 2), cell.messages_least)
-
-
 class _Layout:
-    """Puts trials in their order.
+    """Puts trials in their order: the cells of a block in one that is drawn from the seed."""
 
-    Within a block all architectures meet the cells in one order, drawn from the seed, and from block to block the
-    architectures take turns at being first: drift of the machine then hits all of them alike.
-    """
-
-    def __init__(
-        self,
-        spec: Spec,
-        warmups: int,
-        length: Length,
-        architectures: tuple[Architecture, ...],
-        cells: tuple[Cell, ...],
-    ) -> None:
-        self._seed = spec.trials.seed
-        self._warmups = warmups
+    def __init__(self, seed: int, length: Length, architectures: tuple[Architecture, ...]) -> None:
+        self._seed = seed
         self._length = length
         self._architectures = architectures
-        self._calibration = _cell(spec.calibration, CALIBRATION_CELL)
         self._positions = itertools.count(1)
 
-    def blocks(self, tries: Sequence[int], kept: Sequence[Architecture], cells: Sequence[Cell]) -> Iterator[Block]:
-        for number in tries:
-            first = number == tries[0]
-            legs = [self._calibration_leg(number, "open", sizing=first)]
-            for architecture in self._rotated(number):
-                if architecture in kept:
-                    legs += self._legs(number, architecture, cells, sizing=first and self._length.messages is None)
-            legs.append(self._calibration_leg(number, "close", sizing=False))
-            yield Block(number, tuple(legs))
+    def blocks(self, cells: Sequence[Cell], tries: int, selection: Selection) -> Iterator[Block]:
+        """Those of `selection`; trials have the places that they have among all."""
+        for number in range(1, tries + 1):
+            fleets = [self._fleet(number, group, selection) for group in self._by_cluster(number, cells)]
+            if number in selection.tries:
+                yield Block(number, tuple(fleet for fleet in fleets if fleet.visits))
 
-    def _rotated(self, block: int) -> tuple[Architecture, ...]:
-        turn = (block - 1) % len(self._architectures)
-        return self._architectures[turn:] + self._architectures[:turn]
+    def _by_cluster(self, block: int, cells: Sequence[Cell]) -> list[list[Cell]]:
+        by_cluster: dict[ClusterSettings, list[Cell]] = {}
+        for cell in self._drawn(block, cells):
+            by_cluster.setdefault(cell.cluster, []).append(cell)
+        return list(by_cluster.values())
 
     def _drawn(self, block: int, cells: Sequence[Cell]) -> list[Cell]:
         """A random order by the digest of each id: the same on every Python, and in any part of the cells."""
         return sorted(cells, key=lambda cell: hashlib.sha256(f"{self._seed}/{block}/{cell.id}".encode()).digest())
 
-    def _legs(self, block: int, architecture: Architecture, cells: Sequence[Cell], *, sizing: bool) -> Iterator[Leg]:
-        by_cluster: dict[ClusterSettings, list[Cell]] = {}
-        for cell in self._drawn(block, cells):
-            by_cluster.setdefault(cell.cluster, []).append(cell)
-        for cluster, group in by_cluster.items():
-            trials = list(self._warm(block, architecture, group, self._length if sizing else None))
-            for cell in group:
-                trial_id = f"{cell.id}/{architecture.name}/{block}"
-                trials.append(self._trial(trial_id, "measured", cell, architecture, block, self._length))
-            yield Leg(architecture, cluster, tuple(trials))
+    def _fleet(self, block: int, cells: Sequence[Cell], selection: Selection) -> Fleet:
+        visits = [Visit(cell, tuple(self._trial(block, cell, each) for each in self._architectures)) for cell in cells]
+        kept = [
+            replace(visit, trials=tuple(each for each in visit.trials if each.architecture in selection.architectures))
+            for visit in visits
+            if visit.cell in selection.cells
+        ]
+        return Fleet(cells[0].cluster, selection.architectures, tuple(kept))
 
-    def _calibration_leg(self, block: int, end: str, *, sizing: bool) -> Leg:
-        cell, static = self._calibration, CALIBRATION_ARCHITECTURE
-        least = max(self._length.messages_min, cell.messages_least)
-        length = Length(None, self._length.duration_s or CALIBRATION_S, least)
-        trials = list(self._warm(block, static, [cell], length if sizing else None, suffix=f"/{end}"))
-        trials.append(self._trial(f"{CALIBRATION_CELL}/{block}/{end}", "calibration", cell, static, block, length))
-        return Leg(static, cell.cluster, tuple(trials))
-
-    def _warm(
-        self, block: int, architecture: Architecture, cells: Sequence[Cell], sizes: Length | None, suffix: str = ""
-    ) -> Iterator[Trial]:
-        """The warm-ups on a cluster that has just started; all run before the first measured trial, so that every block
-        has the same kind of trials before its measured ones."""
-        first = cells[0]
-        for count in range(1, self._warmups + 1):
-            trial_id = f"warmup/{first.id}/{architecture.name}/{block}{suffix}/{count}"
-            yield self._trial(trial_id, "warmup", first, architecture, block, self._warmup_length(first))
-        if sizes is None:
-            return
-        for cell in cells:
-            trial_id = f"sizing/{cell.id}/{architecture.name}"
-            yield self._trial(trial_id, "warmup", cell, architecture, block, _sizing_length(cell, sizes), sizes)
-
-    def _warmup_length(self, cell: Cell) -> Length:
-        return Length(None, min(WARMUP_S, self._length.duration_s or WARMUP_S), cell.messages_least)
-
-    def _trial(
-        self,
-        trial_id: str,
-        kind: Kind,
-        cell: Cell,
-        architecture: Architecture,
-        block: int,
-        length: Length,
-        sizes: Length | None = None,
-    ) -> Trial:
-        return Trial(trial_id, kind, cell, architecture, block, next(self._positions), length, sizes)
+    def _trial(self, block: int, cell: Cell, architecture: Architecture) -> Trial:
+        trial_id = f"{cell.id}/{architecture.name}/{block}"
+        return Trial(trial_id, cell, architecture, block, next(self._positions), self._length)

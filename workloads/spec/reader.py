@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from workloads.spec import fields, keys
 from workloads.spec.fields import Given
-from workloads.spec.settings import Architecture, ClusterSettings, Hosts, Length, Pin, Point, Until, WorkloadSettings
+from workloads.spec.settings import Architecture, ClusterSettings, Effort, Hosts, Length, Pin, Point, WorkloadSettings
 from workloads.spec.sizes import format_size
 from workloads.spec.spec import Experiment, Profile, Spec, TrialSettings
 from workloads.spec.yaml_source import Entry, Node, Place
@@ -21,12 +20,9 @@ CELLS_MAX = 10_000  # of all experiments of a file; at a second a trial, that ma
 SECTIONS = ("version", "cluster", "architectures", "workload", "experiments", "profiles", "trials", "pin", "hosts")
 ROW_KEYS = (COORDINATOR, SYSTEM)
 REQUIRED = ("version", "architectures", "experiments", "profiles")
-TRIES_OF_INTERVAL = 2
 # The results folder holds a link of this name to the newest run.
 RESERVED_PROFILE = "latest"
-
-# The cell that is run at both ends of each block: the one that both of the paper's sweeps share.
-CALIBRATION = {"message_size": 32, "batch_size": 20, "mode": "split"}
+PRIMARY_NAMES = 2  # of a pair
 
 _Axes = Mapping[str, tuple[Given, ...]]
 
@@ -58,7 +54,7 @@ def read(document: Node, file: str) -> Spec:
         trials=trials,
         pin=_pin(entries),
         hosts=hosts,
-        calibration=_calibration(base, document.place),
+        cluster=_cluster({key: values[0].value for key, values in base.items() if values}),
     )
 
 
@@ -186,6 +182,15 @@ def _refuse_impossible(given: Mapping[str, Given], label: str, place: Place) -> 
             f"{value['consumers']} consumers on {value['partitions']} partitions leave some without one; "
             "add idle_consumers: true if that is meant"
         )
+    elif value["mode"] == "load" and value["load"] is None:
+        blame = ("mode",)
+        reason = "mode load needs the key 'load', such as load: [30%, 60%, 90%]"
+    elif value["mode"] != "load" and value["load"] is not None:
+        blame = ("load", "mode")
+        reason = "load is a share of the sustained rate, which mode: load alone has"
+    elif value["mode"] == "load" and value["rate"] is not None:
+        blame = ("rate", "mode")
+        reason = "mode load finds its rates itself: leave rate away"
     elif any(value["rtt_ms"]) and value["topology"] != "namespaces":
         blame = ("rtt_ms", "topology")
         reason = "rtt_ms needs topology: namespaces; nothing else is delayed"
@@ -201,9 +206,9 @@ def _refuse_impossible(given: Mapping[str, Given], label: str, place: Place) -> 
     raise next((each for each in places if each is not None), place).error(f"{label}: {reason}")
 
 
-def _point(value: Mapping[str, Any]) -> Point:
-    fsync, commit = value["fsync"], value["commit"]
-    cluster = ClusterSettings(
+def _cluster(value: Mapping[str, Any]) -> ClusterSettings:
+    fsync = value["fsync"]
+    return ClusterSettings(
         brokers=value["brokers"],
         partitions=value["partitions"],
         replication_factor=value["replication_factor"],
@@ -213,6 +218,10 @@ def _point(value: Mapping[str, Any]) -> Point:
         topology=value["topology"],
         rtt_ms=value["rtt_ms"],
     )
+
+
+def _point(value: Mapping[str, Any]) -> Point:
+    commit = value["commit"]
     workload = WorkloadSettings(
         driver=value["driver"],
         producers=value["producers"],
@@ -221,16 +230,11 @@ def _point(value: Mapping[str, Any]) -> Point:
         commit_interval_ms=commit.interval_ms,
         fetch=value["fetch"],
         rate=value["rate"],
+        in_flight=value["in_flight"],
+        fetch_ahead=value["fetch_ahead"],
     )
-    return Point(cluster, workload, value["message_size"], value["batch_size"], value["mode"])
-
-
-def _calibration(base: _Axes, place: Place) -> Point:
-    """The first value of each setting, as fast as it goes: an intended rate would hide the drift that it looks for."""
-    first = {key: values[:1] for key, values in base.items()}
-    fixed = {key: (Given(value, None),) for key, value in CALIBRATION.items()}
-    (point,) = _points({**first, **fixed}, "cluster and workload as they stand", place)
-    return replace(point, workload=replace(point.workload, rate=None))
+    sizes = (value["message_size"], value["batch_size"])
+    return Point(_cluster(value), workload, *sizes, value["mode"], value["load"])
 
 
 def _profile(
@@ -243,7 +247,7 @@ def _profile(
     if name == RESERVED_PROFILE:
         raise entry.key_place.error(f"a profile cannot be named {name!r}: results/{name} points to the newest run")
     label = f"profile {name!r}"
-    known = ("experiments", "architectures", *keys.PROFILE, "until")
+    known = ("experiments", "architectures", "primary", *keys.PROFILE)
     found = fields.section(entry.value, label, known, required=("experiments", "tries"))
     chosen = fields.choices("experiments", found["experiments"].value, experiments)
     length = _length(label, entry.key_place, found)
@@ -255,8 +259,8 @@ def _profile(
         experiments=chosen,
         architectures=on,
         length=length,
-        tries=fields.optional(keys.PROFILE, "tries", found),
-        until=_until(label, found),
+        effort=_effort(found),
+        primary=_primary(label, found, on),
         warmup=fields.optional(keys.PROFILE, "warmup", found) if "warmup" in found else trials.warmup,
         timeout_s=fields.optional(keys.PROFILE, "timeout_s", found) if "timeout_s" in found else trials.timeout_s,
     )
@@ -264,17 +268,24 @@ def _profile(
     return profile
 
 
-def _until(label: str, found: Mapping[str, Entry]) -> Until | None:
-    if "until" not in found:
-        return None
-    given = fields.section(found["until"].value, "until", keys.UNTIL, required=keys.UNTIL)
-    until = Until(**{key: fields.value(entry.kind, key, given[key].value) for key, entry in keys.UNTIL.items()})
-    tries = fields.optional(keys.PROFILE, "tries", dict(found))
-    if tries < TRIES_OF_INTERVAL:
-        raise found["tries"].value.place.error(f"{label}: one try has no interval; with until, tries must be 2 or more")
-    if tries > until.tries_max:
-        raise given["tries_max"].value.place.error(f"{label}: tries_max {until.tries_max} is less than tries {tries}")
-    return until
+def _effort(found: dict[str, Entry]) -> Effort:
+    given = {key: fields.optional(keys.PROFILE, key, found) for key in ("tries", "rounds", "budget_s", "precision")}
+    return Effort(**given)
+
+
+def _primary(label: str, found: Mapping[str, Entry], on: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """The questions of a profile: each names an architecture and the one that it is compared against."""
+    if "primary" not in found:
+        return ()
+    pairs: list[tuple[str, str]] = []
+    for item in fields.items("primary", found["primary"].value):
+        names = fields.choices("primary", item, on)
+        if len(names) != PRIMARY_NAMES:
+            raise item.place.error(f"{label}: primary is a list of pairs, such as [[dsbs, zookeeper]]")
+        if (pair := (names[0], names[1])) in pairs:
+            raise item.place.error(f"{label}: primary has the pair {pair[0]}, {pair[1]} twice")
+        pairs.append(pair)
+    return tuple(pairs)
 
 
 def _chosen_architectures(found: Mapping[str, Entry], known: Mapping[str, Architecture]) -> tuple[str, ...]:
@@ -289,26 +300,25 @@ def _length(label: str, place: Place, found: dict[str, Entry]) -> Length:
         raise found["duration_s"].key_place.error(f"{label} has both messages and duration_s; one says how long it is")
     if "messages" not in found and "duration_s" not in found:
         raise place.error(f"{label} lacks its length: messages or duration_s")
-    if "messages" in found and "messages_min" in found:
-        raise found["messages_min"].key_place.error(f"{label} has messages, so messages_min has nothing to bound")
-    return Length(
-        messages=fields.optional(keys.PROFILE, "messages", found),
-        duration_s=fields.optional(keys.PROFILE, "duration_s", found),
-        messages_min=fields.optional(keys.PROFILE, "messages_min", found),
-    )
+    if "messages" in found and "lead_s" in found:
+        raise found["lead_s"].key_place.error(f"{label} has messages, so its windows are whole and have no lead_s")
+    return Length(**{key: fields.optional(keys.PROFILE, key, found) for key in ("messages", "duration_s", "lead_s")})
 
 
 def _refuse_starved(label: str, found: Mapping[str, Entry], length: Length, experiments: list[Experiment]) -> None:
     """Fewer messages than one full request of each producer would measure another batch size than the cell names."""
+    if length.messages is None:
+        return
     for experiment in experiments:
         for point in experiment.points:
-            if length.messages_least < point.messages_least:
-                key = "messages" if length.messages is not None else "messages_min"
-                entry = found.get(key, found.get("duration_s"))
-                assert entry is not None, "one of the two lengths is there"
-                raise entry.value.place.error(
-                    f"{label}: {key} {length.messages_least:,} is less than one request of batch_size "
+            if length.messages < point.messages_least:
+                raise found["messages"].value.place.error(
+                    f"{label}: messages {length.messages:,} is less than one request of batch_size "
                     f"{point.batch_size:,} from each of {point.workload.producers} producers in {experiment.name!r}"
+                )
+            if point.mode == "load":
+                raise found["messages"].value.place.error(
+                    f"{label}: mode load needs duration_s, and {experiment.name!r} has that mode"
                 )
 
 
@@ -331,9 +341,13 @@ def _refuse_unserved(
 
 
 def _refuse_hopeless(label: str, found: Mapping[str, Entry], profile: Profile) -> None:
-    """A split trial has two windows of `duration_s`, and cannot end before they do."""
+    """A split trial has two windows in each round, and cannot end before they do."""
     duration_s = profile.length.duration_s
-    if duration_s is not None and profile.timeout_s <= 2 * duration_s:
+    if duration_s is None:
+        return
+    least_s = 2 * profile.effort.rounds * (duration_s + profile.length.lead_s)
+    if profile.timeout_s <= least_s:
         raise found["duration_s"].value.place.error(
-            f"{label}: two windows of duration_s {duration_s:g} do not fit into timeout_s {profile.timeout_s:g}"
+            f"{label}: {2 * profile.effort.rounds} windows of duration_s {duration_s:g} do not fit into timeout_s "
+            f"{profile.timeout_s:g}"
         )

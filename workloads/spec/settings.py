@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-Mode = Literal["split", "streaming"]
+Mode = Literal["split", "streaming", "load"]
 Driver = Literal["kafka", "grpc"]
 Fetch = Literal["batch", "stream"]
 Fsync = Literal["never", "always", "interval"]
@@ -67,6 +67,8 @@ class WorkloadSettings:
     commit_interval_ms: int | None  # set if, and only if, commit is "interval"
     fetch: Fetch
     rate: float | None  # messages/s of all producers together; None sends as fast as acknowledgements allow
+    in_flight: int = 5  # requests under way for each connection to a broker
+    fetch_ahead: int = 20  # batches of each partition that a consumer fetches ahead
 
     def as_axes(self) -> dict[str, str]:
         return {
@@ -76,6 +78,8 @@ class WorkloadSettings:
             "commit": _policy_text(self.commit, self.commit_interval_ms),
             "fetch": self.fetch,
             "rate": "max" if self.rate is None else _plain(self.rate),
+            "in_flight": str(self.in_flight),
+            "fetch_ahead": str(self.fetch_ahead),
         }
 
 
@@ -90,6 +94,11 @@ class Architecture:
     def as_json(self) -> dict[str, str | int]:
         return {"name": self.name, "row": self.row, **dict(self.options)}
 
+    @property
+    def settings(self) -> str:
+        """Everything but the name: two architectures with the same differ by chance alone."""
+        return " ".join([self.row, *(f"{key}={value}" for key, value in self.options)])
+
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Architecture:
         options = {key: value for key, value in found.items() if key not in {"name", "row"}}
@@ -98,26 +107,25 @@ class Architecture:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long a trial is: exactly `messages`, or about `duration_s` and never fewer than `messages_min`.
+    """How long a window is: exactly `messages`, or `duration_s` from the middle of the clients' work.
 
-    One of the first two is set, never both.
+    One of the two is set, never both.
     """
 
     messages: int | None
     duration_s: float | None
-    messages_min: int
-
-    @property
-    def messages_least(self) -> int:
-        return self.messages_min if self.messages is None else self.messages
+    lead_s: float = 0.1  # the clients' work before a window of `duration_s` opens
 
 
 @dataclass(frozen=True, slots=True)
-class Until:
-    """More blocks, up to `tries_max`, until the ratio of every two architectures is known well enough in every cell."""
+class Effort:
+    """How much is measured: at least `tries` blocks with `rounds` windows of each cell. With a budget, more rounds go
+    to the cells whose ratios are known least, until each is within `precision` or the budget is spent."""
 
-    ratio_interval: float  # 0.1: the interval reaches from the ratio to 1.1 times it, and as far down, or is narrower
-    tries_max: int
+    tries: int
+    rounds: int = 1
+    budget_s: float | None = None
+    precision: float = 0.1  # 0.1: the interval reaches from the ratio to 1.1 times it, and as far down, or is narrower
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +160,12 @@ class Point:
     message_size: int  # bytes
     batch_size: int  # messages in one request
     mode: Mode
+    load: float | None = None  # in mode load, and there alone: the share of what the slowest architecture sustains
 
     def as_axes(self) -> dict[str, str]:
         own = {"message_size": str(self.message_size), "batch_size": str(self.batch_size), "mode": self.mode}
-        return own | self.cluster.as_axes() | self.workload.as_axes()
+        load = {"load": "none" if self.load is None else f"{_plain(round(self.load * 100, 6))}%"}
+        return own | self.cluster.as_axes() | self.workload.as_axes() | load
 
     @property
     def messages_least(self) -> int:

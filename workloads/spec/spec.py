@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from workloads.spec.settings import Architecture, Hosts, Length, Pin, Point, Until
+from workloads.spec.settings import Architecture, ClusterSettings, Effort, Hosts, Length, Pin, Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +20,16 @@ class Profile:
     experiments: tuple[str, ...]
     architectures: tuple[str, ...]
     length: Length
-    tries: int  # at least, where `until` may ask for more
-    until: Until | None
-    warmup: int  # untimed trials after each start of a cluster
+    effort: Effort
+    primary: tuple[tuple[str, str], ...]  # the questions: one architecture against another; empty for the usual ones
+    warmup: int  # untimed windows after each start of a cluster
     timeout_s: float  # of each trial
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSettings:
     seed: int
-    warmup: int  # untimed trials after each start of a cluster
+    warmup: int  # untimed windows after each start of a cluster
     timeout_s: float
 
 
@@ -44,7 +44,7 @@ class Spec:
     trials: TrialSettings
     pin: Pin
     hosts: Hosts | None
-    calibration: Point  # the fixed cell that opens and closes each block
+    cluster: ClusterSettings  # the first value of each key of that section, as a playground has it
 
 
 def load(path: Path) -> Spec:

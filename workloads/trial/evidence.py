@@ -10,6 +10,7 @@ from workloads.checkers.audit import audit
 from workloads.checkers.history import check_history
 from workloads.clients.client_files import read_ids, read_requests, with_trial_id
 from workloads.clients.history import read_histories
+from workloads.faults.script import CONSUMPTION
 from workloads.measure.end_to_end import end_to_end
 from workloads.systems.read_back import read_back
 
@@ -37,22 +38,24 @@ async def examine(
     """Fill the record with what the clients wrote down, and return what speaks against the trial. `producers` and
     `consumers` are what the names of their files begin with."""
     evidence = Evidence(
-        record.sent(),
+        record.sent,
         _joined([read_ids(out) for out in producers]),
         stored,
         _joined([read_ids(out) for out in consumers]),
-        sum(part["wrong_payloads"] for part in record.consumed),
+        record.wrong_payloads,
         targets,
         read_histories([*producers, *consumers]) if history else None,
     )
-    findings = [f"{count} messages: {why}" for part in record.produced for why, count in part["failed"].items()]
-    if record.size is not None and record.size.messages != evidence.sent:
-        findings.append(f"{evidence.sent} messages were sent, not {record.size.messages}")
+    findings = [f"{count} messages: {why}" for why, count in record.failed.items()]
+    length = record.trial.length.messages
+    wanted = None if length is None else length * sum(window.at.window != CONSUMPTION for window in record.windows)
+    if wanted is not None and wanted != evidence.sent:
+        findings.append(f"{evidence.sent} messages were sent, not {wanted}")
     for check in CHECKERS:
         findings += await asyncio.to_thread(check, evidence)
     record.audited = evidence.counts()
     record.requests = read_requests([*producers, *consumers], record.trial.id)
-    record.latency = await asyncio.to_thread(end_to_end, record.trial.id, producers, consumers)
+    record.latency = await asyncio.to_thread(end_to_end, record.trial.id, producers, consumers, record.windows)
     record.history = None if evidence.history is None else with_trial_id(evidence.history, record.trial.id)
     return findings
 

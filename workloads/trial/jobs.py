@@ -1,18 +1,17 @@
-"""The job that a trial gives each of its clients."""
+"""The job that a trial gives each of its clients, and the order for each of its windows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from workloads.clients.drivers.api import ConsumeJob, DriverError, ProduceJob
+from workloads.clients.drivers.api import ConsumeJob, DriverError, ProduceJob, WindowOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from workloads.spec.plan import Trial
-    from workloads.trial.record import Size
 
 # A producer gives up on a message before the trial is given up, so that the trial can say why.
 ANSWER_SHARE: Final = 0.75
@@ -24,7 +23,6 @@ class Jobs:
     """The jobs of a trial's clients by their number."""
 
     trial: Trial
-    size: Size | None  # None for as many messages as the trial's time takes
     bootstrap: tuple[str, ...]
     topic: str
     work: Path
@@ -40,12 +38,10 @@ class Jobs:
             topic=self.topic,
             partitions=cell.cluster.partitions,
             producer=number,
-            messages=None if self.size is None else share(self.size.messages, workload.producers, number),
-            duration_s=self._duration_s(),
             message_size=cell.message_size,
             batch_size=cell.batch_size,
             acks=cell.cluster.acks,
-            rate=None if workload.rate is None else workload.rate / workload.producers,
+            in_flight=workload.in_flight,
             out=str(self.out("producer", number)),
             answer_within_s=max(ANSWER_WITHIN_MIN_S, ANSWER_SHARE * self.timeout_s),
             history=self.history,
@@ -66,18 +62,25 @@ class Jobs:
             fetch=workload.fetch,
             commit=workload.commit,
             commit_interval_ms=workload.commit_interval_ms,
-            duration_s=self._duration_s(),
+            in_flight=workload.in_flight,
+            fetch_ahead=workload.fetch_ahead,
             out=str(self.out("consumer", number)),
-            end_to_end=cell.mode == "streaming" and self.size is not None,
+            end_to_end=cell.mode != "split",
             history=self.history,
+        )
+
+    def order(self, window: int, number: int, messages: int | None, rate: float | None) -> WindowOrder:
+        """One producer's share of a window: messages, and messages/s, are of all producers together."""
+        producers = self.trial.cell.workload.producers
+        return WindowOrder(
+            number=window,
+            messages=None if messages is None else share(messages, producers, number),
+            rate=None if rate is None else rate / producers,
         )
 
     def out(self, role: str, number: int) -> Path:
         """The prefix of the names of a client's files."""
         return self.work / f"{role}-{number}"
-
-    def _duration_s(self) -> float | None:
-        return self.trial.length.duration_s if self.size is None else None
 
 
 def share(total: int, parts: int, number: int) -> int:

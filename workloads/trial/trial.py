@@ -1,38 +1,36 @@
-"""One trial on a running system: its stages, one after the other, with the script's faults where they fall."""
+"""One trial on a running system: its stages and windows, led from outside, because the windows of several trials take
+turns. The script's faults fall into the first window of each kind, and before each stage."""
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import AsyncExitStack
 from secrets import token_hex
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from workloads.faults.injection import Injection
 from workloads.faults.script import AUDIT, BOTH, CONNECT, CONSUMPTION, JOIN, PRODUCTION, TOPIC, Script
+from workloads.measure.machine import Machine
 from workloads.measure.metering import Meter
 from workloads.trial.clients import TrialClients
 from workloads.trial.evidence import examine, stored_messages
 from workloads.trial.jobs import Jobs
-from workloads.trial.record import INVALID, VALID, TrialRecord
+from workloads.trial.record import INVALID, UNTIMED, VALID, TrialRecord, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from workloads.clients.drivers.api import BrokerStatistics
     from workloads.clients.process import Client
     from workloads.spec.plan import Trial
     from workloads.systems.api import System
-    from workloads.trial.record import Size
+    from workloads.trial.clients import Parts, Work
+    from workloads.trial.record import Place
 
 NO_FAULTS: Final = Script()
-
-
-class Stage(NamedTuple):
-    """A part of a trial, under the name by which a script means it."""
-
-    name: str
-    run: Callable[[], Awaitable[None]]
+# The windows of a trial of each mode, in their order.
+WINDOWS: Final = {"split": (PRODUCTION, CONSUMPTION), "streaming": (BOTH,), "load": (BOTH,)}
 
 
 class TrialRun:
@@ -41,124 +39,186 @@ class TrialRun:
     def __init__(
         self,
         trial: Trial,
-        size: Size | None,  # None for as many as the trial's time takes
         system: System,
         clients: Sequence[Client],
         work: Path,
         timeout_s: float,
+        everybody: Callable[[], Collection[int]] = tuple,
         script: Script = NO_FAULTS,
         *,
         history: bool = False,
     ) -> None:
-        """Raises `ScriptRefused` where the script does not fit the trial."""
-        self.record = TrialRecord(trial, size)
+        """`everybody` tells the pids of all processes of the run. Raises `ScriptRefused` where the script does not fit
+        the trial."""
+        self.record = TrialRecord(trial, trial.cell.workload.rate)
         self.faults = Injection(script, system)
         self.system = system
         # A cluster that somebody else runs outlives the trial, and others may drive it at the same time.
         self.topic = f"trial-{trial.position}" if system.nodes.names else f"trial-{trial.position}-{token_hex(4)}"
+        self.number = UNTIMED  # of the last window
         self._work = work
+        self._everybody = everybody
         self._history = history
         self._targets: Mapping[int, int] = {}
+        self._joined = False
+        self._faulted: set[str] = set()  # kinds of windows whose faults have been put in
         workload = trial.cell.workload
         bootstrap, tell_every = tuple(system.bootstrap(workload.driver)), script.tell_every(workload.producers)
-        jobs = Jobs(trial, size, bootstrap, self.topic, work, timeout_s, history=history, tell_every=tell_every)
+        jobs = Jobs(trial, bootstrap, self.topic, work, timeout_s, history=history, tell_every=tell_every)
         self.clients = TrialClients(clients, jobs, self.record, self.faults.acknowledged)
-        script.refuse_unfit([stage.name for stage in self._stages()], system.nodes.names)
+        script.refuse_unfit([TOPIC, CONNECT, JOIN, *WINDOWS[trial.cell.mode], AUDIT], system.nodes.names)
 
-    async def run(self) -> None:
-        """Everything from the topic's making to its audit. The topic is gone after it."""
-        try:
-            for stage in self._stages():
-                await self.faults.begin(stage.name)
-                await stage.run()
-        finally:
-            self.record.note_steps(self.faults.done)
-        await self.system.delete_topic(self.topic)
+    # --- stages -------------------------------------------------------------------------------------------
 
-    def _stages(self) -> list[Stage]:
-        """Split: producers alone until all is acknowledged, then consumers alone. Streaming: consumers are there before
-        the first send, and both run together. A warm-up is not audited."""
-        who = self.clients
-        if self.record.trial.cell.mode == "split":
-            rounds = [
-                Stage(CONNECT, self._connect),
-                Stage(PRODUCTION, partial(self._round, PRODUCTION, who.produce, who.producers)),
-                Stage(JOIN, self._join),
-                Stage(CONSUMPTION, partial(self._round, CONSUMPTION, self._consume, who.consumers)),
-            ]
-        else:
-            rounds = [
-                Stage(JOIN, self._join_beside_connecting),
-                Stage(CONNECT, who.connected),
-                Stage(BOTH, partial(self._round, BOTH, self._produce_and_consume, [*who.producers, *who.consumers])),
-            ]
-        return [Stage(TOPIC, self._make_topic), *rounds, Stage(AUDIT, self._audit if self.record.size else self._pass)]
-
-    async def _make_topic(self) -> None:
+    async def open(self) -> None:
+        """Make the topic and connect. In split consumers join later, when all is produced; else they are first."""
+        await self.faults.begin(TOPIC)
         cell, before = self.record.trial.cell, monotonic()
         fetch_max = cell.batch_size if cell.workload.fetch == "batch" else 0
         await self.system.create_topic(self.topic, cell.cluster.partitions, cell.cluster.replication_factor, fetch_max)
         self.record.create_topic_s = monotonic() - before
+        if cell.mode == "split":
+            await self.faults.begin(CONNECT)
+            await self.clients.begin_connecting()
+            await self.clients.connected()
+        else:
+            await self.faults.begin(JOIN)
+            await self.clients.begin_connecting()
+            await self._join()
+            await self.faults.begin(CONNECT)
+            await self.clients.connected()
 
-    async def _connect(self) -> None:
-        await self.clients.begin_connecting()
-        await self.clients.connected()
+    async def join(self) -> None:
+        await self.faults.begin(JOIN)
+        await self._join()
 
     async def _join(self) -> None:
         await self.clients.join()
-        await self._aim()
+        self._joined = True
 
-    async def _join_beside_connecting(self) -> None:
-        await self.clients.begin_connecting()
-        await self.clients.join()
+    async def audit(self) -> None:
+        """Let the clients write down what they saw, compare it with what is stored, and delete the topic."""
+        await self.faults.begin(AUDIT)
+        self.record.doing = "auditing"
+        before = monotonic()
+        await self.clients.keep(joined=self._joined)
+        stored = await stored_messages(self.system, self.topic, self._work / "stored")
+        producers = self.clients.outs("producer")
+        consumers = self.clients.outs("consumer") if self._joined else []
+        findings = await examine(self.record, producers, consumers, stored, self._targets, history=self._history)
+        missed = [f"the script's step was not carried out: {step}" for step in self.faults.left()]
+        self.record.audit_s = monotonic() - before
+        self.record.verdict = INVALID if [*findings, *missed] else VALID
+        self.record.reason = "; ".join([*findings, *missed])
+        await self.system.delete_topic(self.topic)
 
-    async def _consume(self) -> None:
-        await self.clients.start_consuming()
-        await self.clients.finish_consuming(self._targets)
+    async def forget(self) -> None:
+        """End a trial that nobody wants to know more of."""
+        await self.clients.keep(joined=self._joined, written=False)
+        await self.system.delete_topic(self.topic)
 
-    async def _produce_and_consume(self) -> None:
-        await self.clients.start_consuming()
-        await self.clients.produce()
-        await self._aim()
-        await self.clients.finish_consuming(self._targets)
+    # --- outside of windows -------------------------------------------------------------------------------
 
-    async def _aim(self) -> None:
-        """Find how far each partition is to be consumed, now that all is stored."""
-        ends, size = await self.system.end_offsets(self.topic), self.record.size
-        total = sum(ends.values())
-        wanted = total if size is None else min(total, size.to_consume)
-        self._targets = {partition: -(-end * wanted // max(1, total)) for partition, end in ends.items()}
+    async def fill(self, messages: int) -> None:
+        """Produce for the consumers of later windows."""
+        await self._untimed(self.clients.producers, messages)
 
-    async def _round(self, name: str, work: Callable[[], Awaitable[None]], working: Sequence[Client]) -> None:
-        """Run `work` between two readings of every counter; what the clients write down of it comes behind them."""
+    async def catch_up(self) -> None:
+        """Let the consumers come to the end of what is stored."""
+        await self._untimed(self.clients.consumers, targets=await self.system.end_offsets(self.topic))
+
+    async def _untimed(
+        self, who: Sequence[Client], messages: int | None = None, targets: Mapping[int, int] | None = None
+    ) -> None:
+        await self.clients.prepare(who, UNTIMED, messages)
+        async with await self.clients.begin(who, targets) as work:
+            await work.parts()
+
+    async def warm(self, seconds: float) -> tuple[float, float]:
+        """Both ends at once, as fast as they go; the messages/s produced and consumed."""
+        who = [*self.clients.producers, *self.clients.consumers]
+        await self.clients.prepare(who, UNTIMED)
+        async with await self.clients.begin(who) as work:
+            await work.lasts(seconds)
+            await work.stop()
+            return _rate(await work.parts("producer"), "acknowledged"), _rate(await work.parts("consumer"), "consumed")
+
+    # --- windows ------------------------------------------------------------------------------------------
+
+    async def window(self, at: Place) -> Window | None:
+        """Measure; None where consumers came to the end of what is stored before the window could close, which tells
+        nothing: it is to be filled, and measured under another number."""
+        who = self._who(at.window)
+        length = self.record.trial.length
+        self.record.doing = f"in its window of {at.window}"
+        await self.clients.prepare(who, at.number, length.messages, self.record.rate)
         up = {n: found for n, found in self.system.nodes.processes_here.items() if n not in self.faults.down}
         meter = Meter({**up, **self.clients.processes}, self._statistics)
         await meter.begin()
-        began_ns = monotonic_ns()
-        async with self.faults.during(name):
-            start = monotonic()
-            await work()
-            wall_s = monotonic() - start
-        self.record.windows_s += wall_s
-        await meter.end(name, wall_s, self.record.costs, without=self.faults.ended_since(began_ns))
-        await self.clients.keep(working)
+        machine, began_ns = Machine(self._everybody()), monotonic_ns()
+        async with AsyncExitStack() as faults:
+            if at.window not in self._faulted:
+                self._faulted.add(at.window)
+                await self.faults.begin(at.window)
+                await faults.enter_async_context(self.faults.during(at.window))
+            stretch = await (self._whole(at, who) if length.duration_s is None else self._cut(at, who))
+        load = machine.load()
+        if stretch is None:
+            return None
+        self.record.windows_s += load.wall_s
+        without = self.faults.ended_since(began_ns)
+        await meter.end(at, load.wall_s, self.record.costs, without=without)
+        opened_ns, closed_ns = stretch
+        found = Window(at, opened_ns, closed_ns, load)
+        self.record.windows.append(found)
+        return found
+
+    def _who(self, window: str) -> list[Client]:
+        ends = {PRODUCTION: self.clients.producers, CONSUMPTION: self.clients.consumers}
+        return ends.get(window) or [*self.clients.consumers, *self.clients.producers]
+
+    async def _cut(self, at: Place, who: Sequence[Client]) -> tuple[int, int] | None:
+        """A stretch of time out of the middle of the clients' work."""
+        length = self.record.trial.length
+        assert length.duration_s is not None, "a window of so many messages is whole"
+        targets = await self.system.end_offsets(self.topic) if at.window == CONSUMPTION else None
+        async with await self.clients.begin(who, targets) as work:
+            lasted = await work.lasts(length.lead_s)
+            opened_ns = monotonic_ns()
+            lasted = lasted and await work.lasts(length.duration_s)
+            closed_ns = monotonic_ns()
+            await work.stop()
+            await self._note_rates(work)
+        return (opened_ns, closed_ns) if lasted else None
+
+    async def _whole(self, at: Place, who: Sequence[Client]) -> tuple[None, None]:
+        """From the first message to the last; consumers come as far as was produced."""
+        if at.window == CONSUMPTION:
+            self._targets = await self._portion(at.round)
+        async with await self.clients.begin(who, self._targets if at.window == CONSUMPTION else None) as work:
+            if at.window == BOTH:
+                await work.parts("producer")
+                self._targets = await self.system.end_offsets(self.topic)
+                await self.clients.aim(self._targets)
+            await self._note_rates(work)
+        return None, None
+
+    async def _portion(self, turn: int) -> Mapping[int, int]:
+        """How far consumers are to come in this round, which has its equal part of what was produced."""
+        rounds = sum(window.at.window == PRODUCTION for window in self.record.windows)
+        ends = await self.system.end_offsets(self.topic)
+        return {partition: -(-end * turn // rounds) for partition, end in ends.items()}
+
+    async def _note_rates(self, work: Work) -> None:
+        for role, done in (("producer", "acknowledged"), ("consumer", "consumed")):
+            if parts := await work.parts(role):
+                self.record.rates.setdefault(role, []).append(_rate(parts, done))
 
     async def _statistics(self) -> Sequence[BrokerStatistics]:
         """The brokers' own counters; none while a node is down, for then they cannot all be asked."""
         return () if self.faults.down else await self.system.statistics()
 
-    async def _audit(self) -> None:
-        self.record.doing = "auditing"
-        before = monotonic()
-        stored = await stored_messages(self.system, self.topic, self._work / "stored")
-        producers, consumers = self.clients.outs("producer"), self.clients.outs("consumer")
-        findings = await examine(self.record, producers, consumers, stored, self._targets, history=self._history)
-        missed = [f"the script's step was not carried out: {step}" for step in self.faults.left()]
-        self.record.audit_s = monotonic() - before
-        self._judge([*findings, *missed])
 
-    async def _pass(self) -> None:
-        self._judge(())
-
-    def _judge(self, findings: Sequence[str]) -> None:
-        self.record.verdict, self.record.reason = INVALID if findings else VALID, "; ".join(findings)
+def _rate(parts: Parts, done: str) -> float:
+    window_s = max((part["window_s"] for part in parts), default=0.0)
+    return sum(part[done] for part in parts) / window_s if window_s else 0.0

@@ -1,0 +1,125 @@
+"""A cell in a block: its trials on all architectures at once, whose windows take turns.
+
+A round is one window of the same kind on each architecture, right after the other. In split all rounds of production
+come first; then consumers join, and all rounds of consumption follow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from workloads.faults.script import CONSUMPTION
+from workloads.run.rounds import in_turn
+from workloads.trial.record import Place
+from workloads.trial.trial import WINDOWS, TrialRun
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from workloads.run.arm import Arm
+    from workloads.spec.plan import Visit
+    from workloads.trial.record import TrialRecord
+
+# A window that was disturbed is measured this often at most, and so is one whose consumers ran dry.
+ATTEMPTS_MAX: Final = 2
+FILLS_MAX: Final = 6
+# So much more is stored than the consumers are expected to take.
+SPARE: Final = 1.5
+
+
+class VisitRun:
+    """`rates` remembers messages/s by cell, architecture and role, from visit to visit."""
+
+    def __init__(
+        self,
+        visit: Visit,
+        arms: Mapping[str, Arm],  # those that are up, by architecture
+        begin: Callable[[Arm, Visit], TrialRun],
+        rates: dict[tuple[str, str, str], float],
+        rounds: int,
+        turn: int,
+    ) -> None:
+        self._visit = visit
+        self._rounds = rounds
+        self._turn = turn
+        self._rates = rates
+        self._arms = arms
+        self._runs = {name: begin(arm, visit) for name, arm in arms.items()}
+
+    @property
+    def records(self) -> list[TrialRecord]:
+        return [run.record for run in self._runs.values()]
+
+    async def run(self, rate: float | None = None) -> None:
+        """Everything from the topics' making to the audits; a trial that fails leaves the others as they are. `rate` is
+        that of a cell in mode load."""
+        for run in self._runs.values():
+            run.record.rate = run.record.rate if rate is None else rate
+        await self._all(TrialRun.open)
+        for window in WINDOWS[self._visit.cell.mode]:
+            if window == CONSUMPTION:
+                await self._all(TrialRun.join)
+            for turn in range(1, self._rounds + 1):
+                await self._round(window, turn)
+        await self._all(TrialRun.audit)
+
+    async def sustained(self, seconds: float) -> float | None:
+        """Messages/s that every architecture sustains with both ends at work; None where some cannot be asked."""
+        found: list[float] = []
+
+        async def measure(run: TrialRun) -> None:
+            found.append(min(await run.warm(seconds)))
+
+        await self._all(TrialRun.open)
+        for name, run in self._live():
+            await self._arms[name].guarded(run, measure(run))
+        await self._all(TrialRun.forget)
+        return min(found) if len(found) == len(self._runs) else None
+
+    def _live(self) -> list[tuple[str, TrialRun]]:
+        return [(name, run) for name, run in self._runs.items() if not run.record.verdict and self._arms[name].up]
+
+    async def _all(self, step: Callable[[TrialRun], Awaitable[None]]) -> None:
+        """A step that is not timed, on all at once."""
+        await asyncio.gather(*(self._arms[name].guarded(run, step(run)) for name, run in self._live()))
+
+    async def _round(self, window: str, turn: int) -> None:
+        for place, (name, run) in enumerate(in_turn(self._live(), self._turn + turn - 1), start=1):
+            await self._arms[name].guarded(run, self._window(name, run, window, turn, place))
+
+    async def _window(self, name: str, run: TrialRun, window: str, turn: int, place: int) -> None:
+        """One architecture's turn, again where it was disturbed; consumers get more where they ran dry."""
+        at = partial(Place, window=window, round=turn, place=place)
+        attempt = fills = 0
+        while attempt < ATTEMPTS_MAX:
+            await self._ready(name, run, window, fills)
+            run.number += 1
+            found = await run.window(at(number=run.number, attempt=attempt + 1))
+            self._note_rates(name, run)
+            if found is None and (fills := fills + 1) < FILLS_MAX:
+                continue
+            attempt += 1
+            if found is None or found.opened_ns is None or not found.load.disturbed:
+                return
+
+    async def _ready(self, name: str, run: TrialRun, window: str, fills: int) -> None:
+        """Store what the consumers of a window of time will take; let those of a load come to the end first."""
+        length = run.record.trial.length
+        if self._visit.cell.mode == "load":
+            await run.catch_up()
+        if window != CONSUMPTION or length.duration_s is None:
+            return
+        known = self._rates.get((self._visit.cell.id, name, "consumer")) or 2 * max(
+            run.record.rates.get("producer", [0.0])
+        )
+        wanted = known * (length.lead_s + length.duration_s) * SPARE * 2**fills
+        stored = run.record.acknowledged - run.record.consumed
+        least = self._visit.cell.messages_least
+        if stored < wanted:
+            await run.fill(max(least, -(-int(wanted - stored) // least) * least))
+
+    def _note_rates(self, name: str, run: TrialRun) -> None:
+        for role, found in run.record.rates.items():
+            self._rates[self._visit.cell.id, name, role] = found[-1]
