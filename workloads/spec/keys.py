@@ -34,6 +34,7 @@ LEAD_S_MAX = 60
 IN_FLIGHT_MAX = 1_000
 FETCH_AHEAD_MAX = 10_000
 ROUNDS_MAX = 1_000
+GATHER_MS_MAX = 1_000
 TRIES_MAX = 1_000
 WARMUPS_MAX = 100
 PROCESSORS_MAX = 4_096
@@ -219,6 +220,7 @@ CLUSTER = {
     "fsync": Key(policy("never", "always"), "never"),
     "topology": Key(word("loopback", "namespaces", "hosts"), "loopback"),
     "rtt_ms": Key(_rtt(), "0"),
+    "gather_ms": Key(whole(0, GATHER_MS_MAX), "2"),
 }
 WORKLOAD = {
     "driver": Key(word("kafka", "grpc"), "kafka"),

@@ -217,6 +217,7 @@ def _cluster(value: Mapping[str, Any]) -> ClusterSettings:
         fsync_interval_ms=fsync.interval_ms,
         topology=value["topology"],
         rtt_ms=value["rtt_ms"],
+        gather_ms=value["gather_ms"],
     )
 
 

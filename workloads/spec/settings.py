@@ -43,6 +43,7 @@ class ClusterSettings:
     fsync_interval_ms: int | None  # set if, and only if, fsync is "interval"
     topology: TopologyName = "loopback"
     rtt_ms: Rtt = Rtt()  # noqa: RUF009 - a tuple, which nobody can change
+    gather_ms: int = 2  # how long our brokers let requests of a client that pipelines gather
 
     def as_axes(self) -> dict[str, str]:
         return {
@@ -53,6 +54,7 @@ class ClusterSettings:
             "fsync": _policy_text(self.fsync, self.fsync_interval_ms),
             "topology": self.topology,
             "rtt_ms": self.rtt_ms.as_text(),
+            "gather_ms": str(self.gather_ms),
         }
 
 

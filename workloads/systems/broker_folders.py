@@ -78,4 +78,5 @@ def config(
         "data_dir": str(me.data),
         "coordinator": dict(coordinator),
         "log": fsync,
+        "limits": {"gather_ms": settings.gather_ms},
     }
