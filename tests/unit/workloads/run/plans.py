@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.unit.workloads.spec.files import spec, text
 from workloads.spec.plan import Plan, resolve
 
@@ -16,20 +14,9 @@ def plan(
     experiments: str = EXPERIMENTS,
     profile: str = "{experiments: one, messages: 300, tries: 1}",
     trials: str = "trials: {warmup: 0, seed: 1, timeout_s: 60}",
-    calibrated: bool = False,
 ) -> Plan:
-    """The plan of a profile; without calibration, which costs the lives of two clusters, unless it is asked for."""
+    """The plan of a profile; on one architecture, without warm-ups, unless more is asked for."""
     source = text(
         architectures=architectures, experiments=experiments, profiles=f"profiles: {{steady: {profile}}}", trials=trials
     )
-    found = resolve(spec(source), "steady")
-    return found if calibrated else without_calibration(found)
-
-
-def without_calibration(found: Plan) -> Plan:
-    """A plan without the legs that open and close each block."""
-    blocks = []
-    for block in found.blocks:
-        legs = tuple(leg for leg in block.legs if leg.trials[-1].kind != "calibration")
-        blocks.append(replace(block, legs=legs))
-    return replace(found, blocks=tuple(blocks))
+    return resolve(spec(source), "steady")

@@ -123,14 +123,6 @@ def test_a_contradiction_with_a_default_is_shown_at_the_key_that_the_file_has() 
     assert (error.line, error.column) == place_of(source, "4}\nexperiments")
 
 
-def test_cluster_and_workload_must_be_possible_as_they_stand_for_the_calibration_runs_on_them() -> None:
-    overridden = experiment("brokers: 5").replace(
-        "cluster: {brokers: 3,", "cluster: {brokers: 3, replication_factor: 4,"
-    )
-    error = refusal(overridden)
-    assert "cluster and workload as they stand: replication_factor 4 needs as many brokers, not 3" in error.message
-
-
 def test_acks_of_all_with_one_replica_is_allowed() -> None:
     assert spec(experiment("acks: all")).experiments[0].points[0].cluster.acks == -1
 
@@ -218,48 +210,46 @@ def test_cells_are_counted_over_all_experiments() -> None:
             "duration_s",
             "both messages and duration_s",
         ),
-        ("{experiments: batch-size, tries: 1, messages: 99, messages_min: 9}", "messages_min", "nothing to bound"),
+        ("{experiments: batch-size, tries: 1, messages: 99, lead_s: 1}", "lead_s", "whole and have no lead_s"),
         ("{experiments: batch-size, tries: 0, messages: 99}", "0, mess", "tries cannot be '0'"),
         ("{experiments: batch-size, tries: 1, messages: 1e6}", "1e6", "messages cannot be '1e6'"),
         ("{experiments: batch-size, tries: 1, messages: 1:30}", "1:30", "messages cannot be '1:30'"),
         ("{experiments: batch-size, tries: 1, duration_s: .nan}", ".nan", "duration_s cannot be '.nan'"),
         ("{experiments: batch-size, tries: 1, duration_s: 0}", "0}", "duration_s cannot be '0'"),
         ("{experiments: batch-size, tries: 1, duration_s: 1s}", "1s", "duration_s cannot be '1s'"),
-        ("{experiments: batch-size, tries: 1, duration_s: 60}", "60}", "do not fit into timeout_s 120"),
+        ("{experiments: batch-size, tries: 1, duration_s: 60}", "60}", "2 windows of duration_s 60 do not fit"),
+        ("{experiments: batch-size, tries: 1, duration_s: 59.9}", "59.9", "do not fit into timeout_s 120"),
+        (
+            "{experiments: batch-size, tries: 1, duration_s: 1, rounds: 60}",
+            "1, rounds",
+            "120 windows of duration_s 1 do not fit into timeout_s 120",
+        ),
+        ("{experiments: batch-size, tries: 1, duration_s: 3601}", "3601}", "a number from 0.01 to 3,600"),
+        ("{experiments: batch-size, tries: 1, duration_s: 1, lead_s: 61}", "61}", "a number from 0 to 60"),
+        ("{experiments: batch-size, tries: 1, duration_s: 1, lead_s: -1}", "-1}", "lead_s cannot be '-1'"),
         (
             "{experiments: batch-size, tries: 1, messages: 19}",
             "19}",
             "messages 19 is less than one request of batch_size 20",
         ),
-        ("{experiments: batch-size, tries: 1, duration_s: 1, messages_min: 19}", "19}", "messages_min 19 is less than"),
         ("{experiments: batch-size, tries: 1, messages: 99, architectures: [dbss]}", "dbss", "did you mean 'dsbs'?"),
         (
             "{experiments: batch-size, tries: 1, messages: 99, architectures: []}",
             "[]",
             "architectures is an empty list",
         ),
-        ("{experiments: batch-size, tries: 1, messages: 99, untill: 1}", "untill", "did you mean 'until'?"),
-        ("{experiments: batch-size, tries: 2, messages: 99, until: 1}", "1}", "until must be a mapping"),
+        ("{experiments: batch-size, tries: 1, messages: 99, until: 1}", "until", "unknown key 'until'"),
+        ("{experiments: batch-size, tries: 1, messages: 99, round: 2}", "round", "did you mean 'rounds'?"),
+        ("{experiments: batch-size, tries: 1, messages: 99, rounds: 0}", "0}", "a whole number from 1 to 1,000"),
+        ("{experiments: batch-size, tries: 1, messages: 99, budget_s: 0}", "0}", "a number from 1 to 86,400"),
+        ("{experiments: batch-size, tries: 1, messages: 99, budget_s: 9m}", "9m}", "budget_s cannot be '9m'"),
         (
-            "{experiments: batch-size, tries: 2, messages: 99, until: {ratio_interval: 10%}}",
-            "{ratio",
-            "until lacks the key 'tries_max'",
-        ),
-        (
-            "{experiments: batch-size, tries: 2, messages: 99, until: {ratio_interval: 0.1, tries_max: 9}}",
+            "{experiments: batch-size, tries: 1, messages: 99, precision: 0.1}",
             "0.1",
-            "ratio_interval cannot be '0.1': it must be a percentage from 0.1% to 100%, such as 10%",
+            "precision cannot be '0.1': it must be a percentage from 0.1% to 100%, such as 10%",
         ),
-        (
-            "{experiments: batch-size, tries: 1, messages: 99, until: {ratio_interval: 10%, tries_max: 9}}",
-            "1, messages",
-            "one try has no interval; with until, tries must be 2 or more",
-        ),
-        (
-            "{experiments: batch-size, tries: 9, messages: 99, until: {ratio_interval: 10%, tries_max: 8}}",
-            "8}",
-            "tries_max 8 is less than tries 9",
-        ),
+        ("{experiments: batch-size, tries: 1, messages: 99, precision: 0%}", "0%", "a percentage from 0.1% to 100%"),
+        ("{experiments: batch-size, tries: 1, messages: 99, precision: 101%}", "101%", "a percentage from 0.1%"),
         ("{experiments: batch-size, tries: 1, messages: 99, timeout_s: 1}", "1}", "timeout_s cannot be '1'"),
     ],
 )
@@ -271,11 +261,63 @@ def test_a_profile_that_cannot_be_run_is_refused_where_it_is_wrong(profile: str,
     assert (error.line, error.column) == (line + 1, source.split("\n")[line].index(piece) + 1)
 
 
-def test_a_default_minimum_that_is_too_small_is_shown_at_the_duration() -> None:
-    source = experiment(batch="2000").replace("messages: 1000000000", "duration_s: 1")
+# The pieces of a primary, each of which stands once in the file.
+PRIMARY = [
+    ("[]", "[]}", "primary is an empty list"),
+    ("[dsbs, zookeeper]", "dsbs, zookeeper]", "primary is a list of pairs, such as [[dsbs, zookeeper]]"),
+    ("[[dsbs]]", "[dsbs]", "primary is a list of pairs, such as [[dsbs, zookeeper]]"),
+    ("[[dsbs, zookeeper, static]]", "[dsbs, zookeeper, static]", "primary is a list of pairs"),
+    ("[[dsbs, dsbs]]", "dsbs]]", "primary has 'dsbs' twice"),
+    ("[[dsbs, zookeper]]", "zookeper", "unknown name 'zookeper'; did you mean 'zookeeper'?"),
+    ("[[dsbs, zookeeper], [dsbs, zookeeper]]", "[dsbs, zookeeper]]", "primary has the pair dsbs, zookeeper twice"),
+    ("static", "static}}\ntrials", "primary is a list of pairs"),
+    ("{dsbs: zookeeper}", "{dsbs", "primary must be a list"),
+]
+
+
+@pytest.mark.parametrize(("primary", "piece", "message"), PRIMARY)
+def test_a_question_that_names_no_two_architectures_of_the_profile_is_refused_where_it_stands(
+    primary: str, piece: str, message: str
+) -> None:
+    source = text(profiles=f"profiles: {{p: {{experiments: batch-size, tries: 1, messages: 99, primary: {primary}}}}}")
     error = refusal(source)
-    assert "messages_min 1,000 is less than one request of batch_size 2,000" in error.message
-    assert (error.line, error.column) == place_of(source, "1, tries")
+    assert message in error.message
+    assert (error.line, error.column) == place_of(source, piece)
+
+
+def test_a_question_about_an_architecture_that_the_profile_does_not_run_is_refused() -> None:
+    on = "architectures: [dsbs, static], primary: [[dsbs, zookeeper]]"
+    source = text(profiles=f"profiles: {{p: {{experiments: batch-size, tries: 1, messages: 99, {on}}}}}")
+    assert "unknown name 'zookeeper'; allowed: dsbs, static" in refusal(source).message
+
+
+LOADS = [
+    (experiment(mode="load"), "load}}", "mode load needs the key 'load', such as load: [30%, 60%, 90%]"),
+    (experiment("load: 60%"), "60%", "load is a share of the sustained rate, which mode: load alone has"),
+    (experiment("load: 60%", mode="[split, load]"), "60%", "mode: load alone has"),
+    (experiment("load: 60%, rate: 777", mode="load"), "777}", "mode load finds its rates itself: leave rate away"),
+    (experiment("load: 0.6", mode="load"), "0.6", "load cannot be '0.6': it must be a percentage from 1% to 100%"),
+    (experiment("load: 101%", mode="load"), "101%", "a percentage from 1% to 100%"),
+    (experiment("load: [60%, 60.0%]", mode="load"), "60.0%", "load has the same value twice"),
+]
+
+
+@pytest.mark.parametrize(("source", "piece", "message"), LOADS)
+def test_a_load_without_its_mode_and_the_mode_without_a_load_are_refused(
+    source: str, piece: str, message: str
+) -> None:
+    error = refusal(source)
+    assert message in error.message
+    assert (error.line, error.column) == place_of(source, piece)
+
+
+def test_mode_load_is_measured_by_time() -> None:
+    """A rate that is held is shown by a stretch of time, not by a number of messages."""
+    source = experiment("load: 60%", mode="load")
+    error = refusal(source)
+    assert error.message == "profile 'steady': mode load needs duration_s, and 'one' has that mode"
+    assert (error.line, error.column) == place_of(source, "1000000000")
+    assert spec(source.replace("messages: 1000000000", "duration_s: 1"))
 
 
 def test_the_name_of_the_link_to_the_newest_results_is_no_profile() -> None:

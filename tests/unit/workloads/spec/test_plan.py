@@ -7,19 +7,19 @@ import pytest
 
 from tests.unit.workloads.spec.files import EXPERIMENTS, FILE, experiment, refusal, spec, text
 from workloads.errors import PlanError
-from workloads.spec.plan import Leg, Plan, Trial, resolve
-from workloads.spec.settings import Length, Pin, Until
+from workloads.spec.plan import BLOCKS_FACTOR_MAX, Block, Plan, resolve
+from workloads.spec.settings import Length, Pin
 
 ARCHITECTURE_NAMES = ["zookeeper", "zookeeper-watch", "dsbs", "static"]
 
 
-def measured(trials: tuple[Trial, ...]) -> list[Trial]:
-    return [trial for trial in trials if trial.kind == "measured"]
+def cells_in_order(block: Block) -> list[str]:
+    return [visit.cell.id for fleet in block.fleets for visit in fleet.visits]
 
 
-def main_legs(plan: Plan, block: int) -> tuple[Leg, ...]:
-    """Of a block, by its index: what lies between its calibrations."""
-    return plan.blocks[block].legs[1:-1]
+def loads(load: str = "[30%, 60%]", mode: str = "load", extra: str = "") -> Plan:
+    source = experiment(f"load: {load}{extra}", mode=mode).replace("messages: 1000000000", "duration_s: 1")
+    return resolve(spec(source), "steady")
 
 
 def test_a_cell_that_two_experiments_share_is_one_cell() -> None:
@@ -53,7 +53,7 @@ def test_an_id_names_the_axes_that_are_swept_anywhere_in_the_profile() -> None:
 def test_in_each_try_every_architecture_runs_every_cell_once() -> None:
     plan = resolve(spec(text()), "steady")
     expected = sorted(itertools.product((cell.id for cell in plan.cells), ARCHITECTURE_NAMES, (1, 2, 3)))
-    found = sorted((trial.cell.id, trial.architecture.name, trial.block) for trial in measured(plan.trials))
+    found = sorted((trial.cell.id, trial.architecture.name, trial.block) for trial in plan.trials)
     assert found == expected
 
 
@@ -61,32 +61,33 @@ def test_every_trial_has_an_id_and_a_position_of_its_own() -> None:
     plan = resolve(spec(text()), "steady")
     assert len({trial.id for trial in plan.trials}) == len(plan.trials)
     assert [trial.position for trial in plan.trials] == list(range(1, len(plan.trials) + 1))
-    assert measured(plan.trials)[0].id.count("/") == 2
+    assert plan.trials[0].id.count("/") == 2
     assert "message_size=8,batch_size=20,mode=split/dsbs/2" in {trial.id for trial in plan.trials}
 
 
-def test_architectures_take_turns_at_being_first() -> None:
+def test_a_visit_has_a_trial_of_its_cell_on_every_architecture_in_the_files_order() -> None:
     plan = resolve(spec(text()), "paper")
-    order = [[leg.architecture.name for leg in main_legs(plan, block)] for block in range(4)]
-    assert order == [ARCHITECTURE_NAMES[turn:] + ARCHITECTURE_NAMES[:turn] for turn in range(4)]
+    for block in plan.blocks:
+        for visit in (visit for fleet in block.fleets for visit in fleet.visits):
+            assert [trial.architecture.name for trial in visit.trials] == ARCHITECTURE_NAMES
+            assert {(trial.cell.id, trial.block) for trial in visit.trials} == {(visit.cell.id, block.number)}
+            assert {trial.length for trial in visit.trials} == {Length(30_000, None)}
 
 
-def test_within_a_block_all_architectures_meet_the_cells_in_one_order_and_blocks_differ() -> None:
+def test_each_block_meets_every_cell_once_and_in_an_order_of_its_own() -> None:
     plan = resolve(spec(text()), "paper")
-    orders: list[tuple[str, ...]] = []
-    for block in range(4):
-        found = {tuple(trial.cell.id for trial in measured(leg.trials)) for leg in main_legs(plan, block)}
-        assert len(found) == 1
-        orders += found
-    assert len(set(orders)) > 1
+    orders = [tuple(cells_in_order(block)) for block in plan.blocks]
+    assert all(sorted(order) == sorted(cell.id for cell in plan.cells) for order in orders)
+    assert len(set(orders)) == len(orders) == 4
 
 
 def test_the_same_seed_gives_the_same_order_on_every_python() -> None:
     """Written down, so that a Python that would draw otherwise is seen."""
     plan = resolve(spec(text()), "steady")
     orders = [
-        " ".join(f"{t.cell.message_size}/{t.cell.batch_size}/{t.cell.mode}" for t in measured(leg.trials))
-        for leg in (main_legs(plan, 0)[0], main_legs(plan, 1)[0])
+        " ".join(f"{visit.cell.message_size}/{visit.cell.batch_size}/{visit.cell.mode}" for visit in fleet.visits)
+        for block in plan.blocks[:2]
+        for fleet in block.fleets
     ]
     assert orders == [
         "32/20/streaming 8/20/streaming 8/20/split 32/20/split 32/1/streaming 32/1/split",
@@ -105,37 +106,7 @@ def test_another_seed_gives_another_order_of_the_same_trials() -> None:
     one = resolve(spec(text()), "paper")
     other = resolve(spec(text(trials="trials: {seed: 1}")), "paper")
     assert [trial.id for trial in one.trials] != [trial.id for trial in other.trials]
-    assert {trial.id for trial in measured(one.trials)} == {trial.id for trial in measured(other.trials)}
-
-
-def test_a_calibration_on_static_opens_and_closes_each_block() -> None:
-    plan = resolve(spec(text(workload="workload: {driver: grpc, rate: [100, max]}")), "paper")
-    for block in plan.blocks:
-        for leg, end in ((block.legs[0], "open"), (block.legs[-1], "close")):
-            last = leg.trials[-1]
-            assert last.id == f"calibration/{block.number}/{end}"
-            assert last.kind == "calibration"
-            assert last.architecture.row == "static"
-            assert last.length == Length(None, 1.0, 1000)
-            assert (last.cell.message_size, last.cell.batch_size, last.cell.mode) == (32, 20, "split")
-            assert last.cell.workload.rate is None
-            assert last.cell.experiments == ()
-
-
-def test_a_calibration_needs_no_static_architecture_in_the_file() -> None:
-    plan = resolve(spec(text(architectures="architectures: {dsbs: {coordinator: dsbs}}")), "steady")
-    assert plan.blocks[0].legs[0].architecture.row == "static"
-    assert [each.name for each in plan.architectures] == ["dsbs"]
-
-
-def test_a_cluster_is_warmed_before_its_first_measured_trial_in_every_leg() -> None:
-    plan = resolve(spec(text(trials="trials: {warmup: 2}")), "paper")
-    for leg in (leg for block in plan.blocks for leg in block.legs):
-        warm = [trial for trial in leg.trials[:2] if trial.kind == "warmup" and trial.sizes is None]
-        assert len(warm) == 2
-        assert all(trial.length.duration_s == 0.5 for trial in warm)
-    kinds = [trial.kind for trial in main_legs(plan, 0)[0].trials]
-    assert kinds == ["warmup"] * 2 + ["measured"] * 6
+    assert {trial.id for trial in one.trials} == {trial.id for trial in other.trials}
 
 
 def test_a_profile_may_say_itself_how_long_its_clusters_are_warmed() -> None:
@@ -144,64 +115,58 @@ def test_a_profile_may_say_itself_how_long_its_clusters_are_warmed() -> None:
   other: {experiments: batch-size, messages: 30000, tries: 1}"""
     found = spec(text(profiles=profiles, trials="trials: {warmup: 1}"))
     plans = [resolve(found, name) for name in ("long", "other")]
-    counts = [{sum(trial.kind == "warmup" for trial in leg.trials) for leg in main_legs(plan, 0)} for plan in plans]
-    assert counts == [{3}, {1}]
+    assert [plan.warmup for plan in plans] == [3, 1]
     assert plans[0].spec_hash != plans[1].spec_hash
-    assert (
-        plans[1].spec_hash == resolve(spec(text(profiles=profiles.replace("warmup: 3", "warmup: 1"))), "long").spec_hash
+    as_long = spec(text(profiles=profiles.replace("warmup: 3", "warmup: 1")))
+    assert resolve(as_long, "long").spec_hash == plans[1].spec_hash
+
+
+def test_all_architectures_are_up_side_by_side_once_for_each_block_and_settings_of_clusters() -> None:
+    plan = resolve(spec(experiment("brokers: [3, 4, 5]", mode="[split, streaming]")), "steady")
+    (block,) = plan.blocks
+    assert sorted(fleet.cluster.brokers for fleet in block.fleets) == [3, 4, 5]
+    for fleet in block.fleets:
+        assert [each.name for each in fleet.architectures] == ARCHITECTURE_NAMES
+        assert {trial.cell.cluster for visit in fleet.visits for trial in visit.trials} == {fleet.cluster}
+        assert sorted(visit.cell.mode for visit in fleet.visits) == ["split", "streaming"]
+
+
+def test_settings_of_the_workload_share_clusters() -> None:
+    swept = experiment("producers: [1, 2], commit: [end, every_batch], in_flight: [1, 5], fetch_ahead: [2, 20]")
+    assert [len(block.fleets) for block in resolve(spec(swept), "steady").blocks] == [1]
+
+
+def test_requests_under_way_and_batches_fetched_ahead_are_axes() -> None:
+    plan = resolve(spec(experiment("in_flight: [1, 5], fetch_ahead: [2, 20]")), "steady")
+    assert [cell.id.removeprefix("message_size=32,batch_size=20,mode=split,") for cell in plan.cells] == [
+        "in_flight=1,fetch_ahead=2", "in_flight=1,fetch_ahead=20",
+        "in_flight=5,fetch_ahead=2", "in_flight=5,fetch_ahead=20",
+    ]  # fmt: skip
+
+
+def test_cells_in_mode_load_are_told_apart_by_their_load_and_share_what_is_sustained() -> None:
+    plan = loads(extra=", in_flight: [1, 5]")
+    assert [cell.id for cell in plan.cells] == [
+        f"message_size=32,batch_size=20,mode=load,in_flight={many},load={load}%" for many in (1, 5) for load in (30, 60)
+    ]
+    assert [cell.load for cell in plan.cells] == [0.3, 0.6] * 2
+    keys = [cell.sustained_key for cell in plan.cells]
+    assert keys[0] == keys[1] != keys[2] == keys[3]
+    assert "load=" not in keys[0]
+
+
+def test_a_single_load_is_named_in_its_cell_and_cells_of_other_modes_name_none() -> None:
+    one = "{message_size: 32B, batch_size: 20, mode: [split, streaming]}"
+    two = "{message_size: 32B, batch_size: 20, mode: load, load: 60%}"
+    source = text(
+        experiments=f"experiments: {{one: {one}, two: {two}}}",
+        profiles="profiles: {p: {experiments: [one, two], duration_s: 1, tries: 1}}",
     )
-
-
-def test_under_a_duration_a_warm_up_of_each_cell_and_architecture_sizes_it_in_the_first_block_alone() -> None:
-    plan = resolve(spec(text()), "steady")
-    sizing = [trial for trial in plan.trials if trial.sizes]
-    assert {trial.block for trial in sizing} == {1}
-    cells = {(trial.cell.id, trial.architecture.name) for trial in sizing}
-    assert cells == {(trial.cell.id, trial.architecture.name) for trial in plan.trials}
-    assert len(sizing) == len(cells)
-    assert {trial.sizes for trial in sizing} == {Length(None, 1.0, 1000)}
-    for trial in sizing:
-        later = [other for other in plan.trials if other.cell.id == trial.cell.id and other.kind != "warmup"]
-        assert all(other.position > trial.position for other in later if other.architecture == trial.architecture)
-
-
-def test_in_a_leg_all_warm_ups_come_before_all_measured_trials() -> None:
-    plan = resolve(spec(text()), "steady")
-    for leg in (leg for block in plan.blocks for leg in block.legs):
-        kinds = [trial.kind == "warmup" for trial in leg.trials]
-        assert kinds == sorted(kinds, reverse=True)
-
-
-def test_where_messages_are_counted_only_the_calibration_is_sized() -> None:
-    plan = resolve(spec(text()), "paper")
-    assert [trial.id for trial in plan.trials if trial.sizes] == ["sizing/calibration/static"]
-    assert {trial.length for trial in measured(plan.trials)} == {Length(30_000, None, 1000)}
-
-
-def test_a_cluster_is_started_once_for_each_block_architecture_and_cluster_settings() -> None:
-    swept = experiment("brokers: [3, 4, 5]", mode="[split, streaming]")
-    plan = resolve(spec(swept), "steady")
-    legs = main_legs(plan, 0)
-    assert len(legs) == 12
-    assert len({(leg.architecture.name, leg.cluster) for leg in legs}) == 12
-    assert all({trial.cell.cluster for trial in leg.trials} == {leg.cluster} for leg in legs)
-    assert [name for name, _ in itertools.groupby(leg.architecture.name for leg in legs)] == ARCHITECTURE_NAMES
-
-
-def test_settings_of_the_workload_share_a_cluster() -> None:
-    plan = resolve(spec(experiment("producers: [1, 2], commit: [end, every_batch]")), "steady")
-    assert len(main_legs(plan, 0)) == len(ARCHITECTURE_NAMES)
-
-
-def test_a_warm_up_of_a_cell_sends_one_full_request_of_each_producer_at_least() -> None:
-    plan = resolve(spec(experiment("producers: 3", batch="50")), "steady")
-    assert main_legs(plan, 0)[0].trials[0].length.messages_min == 150
-
-
-def test_a_short_profile_has_short_warm_ups_and_calibrations() -> None:
-    plan = resolve(spec(text().replace("duration_s: 1,", "duration_s: 0.2,")), "steady")
-    lengths = {(trial.sizes is not None, trial.length.duration_s) for trial in plan.trials}
-    assert lengths == {(False, 0.2), (True, 0.1)}
+    assert [cell.id for cell in resolve(spec(source), "p").cells] == [
+        "message_size=32,batch_size=20,mode=split",
+        "message_size=32,batch_size=20,mode=streaming",
+        "message_size=32,batch_size=20,mode=load,load=60%",
+    ]
 
 
 def test_only_the_architectures_of_the_profile_run_and_in_the_files_order() -> None:
@@ -219,7 +184,7 @@ def test_an_unknown_profile_is_refused_with_the_nearest() -> None:
 def test_messages_of_the_command_line_replace_the_length_and_change_what_is_measured() -> None:
     plain = resolve(spec(text()), "paper")
     plan = resolve(spec(text()), "paper", messages=500)
-    assert {trial.length.messages for trial in measured(plan.trials)} == {500}
+    assert {trial.length for trial in plan.trials} == {Length(500, None)}
     assert plan.spec_hash != plain.spec_hash
     assert resolve(spec(text()), "steady", messages=30_000).spec_hash == plain.spec_hash
 
@@ -227,6 +192,12 @@ def test_messages_of_the_command_line_replace_the_length_and_change_what_is_meas
 def test_messages_of_the_command_line_must_be_a_request_at_least() -> None:
     with pytest.raises(PlanError, match="19 messages are less than one request of each producer in message_size=8"):
         resolve(spec(text()), "paper", messages=19)
+
+
+def test_messages_of_the_command_line_do_not_fit_a_load() -> None:
+    source = experiment("load: 60%", mode="load").replace("messages: 1000000000", "duration_s: 1")
+    with pytest.raises(PlanError, match="load=60% is measured by time: mode load takes no number of messages"):
+        resolve(spec(source), "steady", messages=100)
 
 
 def test_more_trials_than_can_be_run_are_refused() -> None:
@@ -250,6 +221,9 @@ SAME = {
     "comments": text() + "# a comment\n",
     "more tries": text().replace("tries: 4", "tries: 9"),
     "another timeout": text(trials="trials: {timeout_s: 60}"),
+    "a budget and how well to know": text().replace("tries: 4", "tries: 4, budget_s: 99, precision: 5%"),
+    "a question": text().replace("tries: 4", "tries: 4, primary: [[dsbs, zookeeper]]"),
+    "one round that is written out": text().replace("tries: 4", "tries: 4, rounds: 1"),
     "the order of keys": text(cluster="cluster: {partitions: 3, brokers: 3}"),
     "a default that is written out": text(cluster="cluster: {partitions: 3, brokers: 3, acks: 1, fsync: never}"),
     "the order of architectures": text(
@@ -269,6 +243,10 @@ SAME = {
 DIFFERENT = {
     "a setting of the cluster": text(cluster="cluster: {acks: all}"),
     "a setting of the workload": text(workload="workload: {driver: kafka}"),
+    "rounds": text().replace("tries: 4", "tries: 4, rounds: 2"),
+    "requests under way": text(workload="workload: {driver: grpc, in_flight: 1}"),
+    "batches fetched ahead": text(workload="workload: {driver: grpc, fetch_ahead: 2}"),
+    "how long requests gather": text(cluster="cluster: {gather_ms: 0}"),
     "the seed": text(trials="trials: {seed: 2018}"),
     "warm-ups": text(trials="trials: {warmup: 2}"),
     "the length": text().replace("messages: 30000", "messages: 30001"),
@@ -291,31 +269,55 @@ def test_the_hash_changes_with_what_is_measured(change: str) -> None:
     assert resolve(spec(DIFFERENT[change]), "paper").spec_hash != resolve(spec(text()), "paper").spec_hash
 
 
-UNTIL = text(
-    profiles="profiles: {paper: {experiments: message-size, messages: 300, tries: 2, "
-    "until: {ratio_interval: 10%, tries_max: 5}}}"
-)
+def test_the_lead_of_a_window_is_part_of_what_is_measured_and_a_load_is_too() -> None:
+    one, other = (text().replace("duration_s: 1,", f"duration_s: 1, lead_s: {lead},") for lead in ("0.1", "0.2"))
+    hashes = [resolve(spec(source), "steady").spec_hash for source in (text(), one, other)]
+    assert hashes[0] == hashes[1] != hashes[2]
+    assert loads("60%").spec_hash != loads("61%").spec_hash
 
 
-def test_with_until_all_blocks_that_may_be_needed_are_planned_and_only_the_tries_are_sure() -> None:
-    plan = resolve(spec(UNTIL), "paper")
-    assert plan.until == Until(ratio_interval=0.1, tries_max=5)
-    assert [block.number for block in plan.blocks] == [1, 2, 3, 4, 5]
-    assert {trial.block for trial in plan.trials if plan.is_sure(trial)} == {1, 2}
+BUDGET = text(profiles="profiles: {paper: {experiments: message-size, messages: 300, tries: 2, budget_s: 60}}")
 
 
-def test_until_changes_nothing_that_is_measured() -> None:
-    until, plain = resolve(spec(UNTIL), "paper"), resolve(spec(UNTIL), "paper", tries=2)
-    assert plain.until is None
-    assert until.spec_hash == plain.spec_hash
-    assert plain.trials == tuple(trial for trial in until.trials if trial.block <= 2)
+def test_with_a_budget_more_blocks_are_planned_and_only_the_tries_are_sure() -> None:
+    plan = resolve(spec(BUDGET), "paper")
+    assert [block.number for block in plan.blocks] == list(range(1, 2 * BLOCKS_FACTOR_MAX + 1))
+    assert [block.number for block in plan.blocks if plan.is_sure(block)] == [1, 2]
+    assert {trial.block for trial in plan.sure_trials} == {1, 2}
+    assert plan.sure_trials == plan.trials[: len(plan.sure_trials)]
+
+
+def test_without_a_budget_there_are_the_tries_and_no_more() -> None:
+    plan = resolve(spec(text()), "paper")
+    assert [block.number for block in plan.blocks] == [1, 2, 3, 4]
+    assert plan.sure_trials == plan.trials
+
+
+def test_a_budget_changes_nothing_that_is_measured_and_tries_of_the_command_line_take_its_place() -> None:
+    budget, plain = resolve(spec(BUDGET), "paper"), resolve(spec(BUDGET), "paper", tries=2)
+    assert (budget.effort.budget_s, plain.effort.budget_s) == (60.0, None)
+    assert budget.spec_hash == plain.spec_hash
+    assert plain.trials == budget.sure_trials
 
 
 def test_tries_of_the_command_line_are_added_behind_those_that_were_there() -> None:
     three, five = resolve(spec(text()), "steady"), resolve(spec(text()), "steady", tries=5)
     assert three.spec_hash == five.spec_hash
     assert five.trials[: len(three.trials)] == three.trials
-    assert all(map(five.is_sure, five.trials))
+    assert all(map(five.is_sure, five.blocks))
+
+
+def test_a_part_keeps_the_places_of_its_trials_and_the_questions_that_it_can_answer() -> None:
+    source = text().replace("tries: 3", "tries: 3, primary: [[dsbs, zookeeper], [dsbs, static]]")
+    whole = resolve(spec(source), "steady")
+    part = resolve(spec(source), "steady", ["architecture=dsbs", "architecture=static", "try=2", "mode=split"])
+    assert set(part.trials) < set(whole.trials)
+    assert [trial.position for trial in part.trials] == sorted(trial.position for trial in part.trials)
+    assert [block.number for block in part.blocks] == [2]
+    assert whole.primary == (("dsbs", "zookeeper"), ("dsbs", "static"))
+    assert part.primary == (("dsbs", "static"),)
+    for fleet in part.blocks[0].fleets:
+        assert [each.name for each in fleet.architectures] == ["dsbs", "static"]
 
 
 def test_roles_may_be_bound_to_processors() -> None:
@@ -352,8 +354,9 @@ def test_a_plan_of_another_file_has_a_results_folder_of_its_own() -> None:
 
 def test_a_plan_as_data_holds_every_setting_of_every_cell() -> None:
     found = resolve(spec(text()), "steady").as_json()
-    assert found["tries"] == [1, 2, 3]
-    assert found["length"] == {"messages": None, "duration_s": 1.0, "messages_min": 1000}
+    assert found["length"] == {"messages": None, "duration_s": 1.0, "lead_s": 0.1}
+    assert found["effort"] == {"tries": 3, "rounds": 1, "budget_s": None, "precision": 0.1}
+    assert (found["primary"], found["warmup"], found["timeout_s"]) == ([], 1, 120.0)
     assert found["cells"][0] == {
         "id": "message_size=8,batch_size=20,mode=split",
         "experiments": ["message-size"],
@@ -367,10 +370,14 @@ def test_a_plan_as_data_holds_every_setting_of_every_cell() -> None:
         "fsync": "never",
         "topology": "loopback",
         "rtt_ms": "0",
+        "gather_ms": "2",
         "driver": "grpc",
         "producers": "1",
         "consumers": "1",
         "commit": "every_batch",
         "fetch": "batch",
         "rate": "max",
+        "in_flight": "5",
+        "fetch_ahead": "20",
+        "load": "none",
     }

@@ -35,27 +35,37 @@ def test_the_plan_says_cells_trials_order_time_and_disk(capsys: pytest.CaptureFi
     assert run() == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("profile steady (")
-    assert "6 cells x 4 architectures x 3 blocks = 72 trials, each window about 1 s and 1,000 messages" in lines[0]
+    assert lines[0].endswith("): 6 cells x 4 architectures x 3 blocks = 72 trials, 1 round of windows of 1 s each")
     assert lines[2].split() == ["cell", "experiments", "zookeeper", "zookeeper-watch", "dsbs", "static"]
     assert sum(line.startswith("message_size=") for line in lines) == 6
-    assert "  block 2: calibration, zookeeper-watch (6), dsbs (6), static (6), zookeeper (6), calibration" in lines
+    assert "  block 2: 6 cells from message_size=32,batch_size=20,mode=streaming" in lines
     assert lines[-2].startswith("expected: about ")
     assert lines[-1].startswith("disk at the peak: ")
 
 
-def test_with_until_the_most_is_expected_and_said_to_be_the_most(capsys: pytest.CaptureFixture[str]) -> None:
-    until = "until: {ratio_interval: 10%, tries_max: 9}"
-    Path(FILE).write_text(text().replace("messages: 30000, tries: 4", f"messages: 30000, tries: 4, {until}"))
+def test_with_a_budget_the_sure_blocks_are_shown_and_what_the_rest_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(FILE).write_text(text().replace("tries: 4", "tries: 4, rounds: 2, budget_s: 9000, precision: 2.5%"))
     assert run("--profile", "paper") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "6 cells x 4 architectures x 4 to 9 blocks = at most 216 trials" in lines[0]
-    assert lines[-2].startswith("expected: at most about ")
+    assert "6 cells x 4 architectures x 4 blocks = 96 trials, 2 rounds of 30,000 messages each" in lines[0]
+    assert "  then more rounds, and blocks, for what is not known to 0.025 of its ratio, up to 2.5 h in all" in lines
+    assert sum(line.startswith("  block ") for line in lines) == 4
+    assert lines[-2].startswith("expected: about 2.5 h, ")
+
+
+def test_clusters_with_other_settings_are_named_by_their_first_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(FILE).write_text(experiment("brokers: [3, 4]"))
+    assert run("--messages", "1000") == 0
+    (block,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  block 1: ")]
+    fleets = block.removeprefix("  block 1: ").split("; ")
+    assert sorted(fleet.rpartition(",")[2] for fleet in fleets) == ["brokers=3", "brokers=4"]
+    assert all(fleet.startswith("1 cell from message_size=32") for fleet in fleets)
 
 
 def test_one_of_each_is_written_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
     only = ("architecture=dsbs", "message_size=8B", "mode=split", "try=1")
     assert run("--profile", "paper", *(word for each in only for word in ("--only", each))) == 0
-    assert "1 cell x 1 architecture x 1 block = 1 trial, 30,000 messages each" in capsys.readouterr().out
+    assert "1 cell x 1 architecture x 1 block = 1 trial, 1 round of 30,000 messages each" in capsys.readouterr().out
 
 
 def test_the_same_is_there_as_data(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,9 +74,11 @@ def test_the_same_is_there_as_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["length"]["messages"] == 500
     assert found["estimate"]["trials"] == 72
     assert found["free_bytes"] > 0
-    trials = [trial for leg in found["order"] for trial in leg["trials"]]
-    assert sum(trial["kind"] == "measured" for trial in trials) == 72
-    assert found["order"][0]["cluster"]["brokers"] == "3"
+    assert [each["block"] for each in found["order"]] == [1, 2, 3]
+    for each in found["order"]:
+        assert sorted(each["cells"]) == sorted(cell["id"] for cell in found["cells"])
+        assert each["architectures"] == ["zookeeper", "zookeeper-watch", "dsbs", "static"]
+        assert each["cluster"]["brokers"] == "3"
 
 
 def test_a_plan_that_the_disk_cannot_hold_is_shown_and_refused(
@@ -116,7 +128,9 @@ def test_parts_stand_behind_one_only_or_several(capsys: pytest.CaptureFixture[st
         assert run(*words, "--json") == 0
         said.append(json.loads(capsys.readouterr().out)["order"])
     assert said[0] == said[1]
-    assert {trial["kind"] for leg in said[0] for trial in leg["trials"]} == {"measured", "calibration", "warmup"}
+    assert {cell for each in said[0] for cell in each["cells"]} == {
+        f"message_size={size},batch_size=20,mode=split" for size in (8, 32)
+    }
 
 
 def test_the_file_may_stand_behind_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,15 +4,11 @@ import pytest
 
 from tests.unit.workloads.spec.files import spec, text
 from workloads.errors import PlanError
-from workloads.spec.plan import Plan, Trial, resolve
+from workloads.spec.plan import Plan, resolve
 
 
 def plan(*only: str, profile: str = "steady") -> Plan:
     return resolve(spec(text()), profile, only)
-
-
-def measured(found: Plan) -> list[Trial]:
-    return [trial for trial in found.trials if trial.kind == "measured"]
 
 
 @pytest.mark.parametrize(
@@ -32,11 +28,12 @@ def measured(found: Plan) -> list[Trial]:
         (("brokers=3",), 72),
         (("acks=1",), 72),
         (("rate=max",), 72),
+        (("in_flight=5", "fetch_ahead=20", "load=none"), 72),
         (("architecture=dsbs", "message_size=32B", "batch_size=1", "mode=streaming", "try=2"), 1),
     ],
 )
 def test_values_of_one_key_are_alternatives_and_keys_narrow_each_other(only: tuple[str, ...], count: int) -> None:
-    assert len(measured(plan(*only))) == count
+    assert len(plan(*only).trials) == count
 
 
 @pytest.mark.parametrize(
@@ -44,23 +41,16 @@ def test_values_of_one_key_are_alternatives_and_keys_narrow_each_other(only: tup
 )
 def test_a_part_keeps_the_ids_the_order_and_the_hash_of_the_whole(only: str) -> None:
     whole, part = plan(), plan(only)
-    kept = {trial.id for trial in measured(part)}
-    assert [trial.id for trial in measured(whole) if trial.id in kept] == [trial.id for trial in measured(part)]
+    assert part.trials == tuple(trial for trial in whole.trials if trial in part.trials)
+    assert 0 < len(part.trials) < len(whole.trials)
     assert part.spec_hash == whole.spec_hash
     assert part.name == whole.name
 
 
-def test_the_first_block_of_a_part_sizes_its_cells() -> None:
-    found = plan("try=2", "try=3", "mode=split", "architecture=dsbs")
-    assert [block.number for block in found.blocks] == [2, 3]
-    sizing = [trial for trial in found.trials if trial.sizes]
-    assert {trial.block for trial in sizing} == {2}
-    assert {trial.cell.id for trial in sizing} == {cell.id for cell in found.cells} | {"calibration"}
-
-
-def test_every_block_of_a_part_is_calibrated() -> None:
-    found = plan("architecture=dsbs", "try=3")
-    assert [leg.trials[-1].kind for leg in found.blocks[0].legs] == ["calibration", "measured", "calibration"]
+def test_a_fleet_without_a_selected_cell_is_not_started() -> None:
+    source = text().replace("batch_size: [1, 20]", "batch_size: [1, 20], brokers: [3, 4]")
+    found = resolve(spec(source), "steady", ["brokers=4", "try=1"])
+    assert [fleet.cluster.brokers for block in found.blocks for fleet in block.fleets] == [4]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.unit.workloads.spec.files import FILE, experiment, place_of, refusal, spec, text
-from workloads.spec.settings import ACKS_ALL, Architecture, ClusterSettings, Length, Point, WorkloadSettings
+from workloads.spec.settings import ACKS_ALL, Architecture, ClusterSettings, Effort, Length, Point, WorkloadSettings
 from workloads.spec.spec import TrialSettings
 
 
@@ -34,10 +34,11 @@ def test_a_file_becomes_values() -> None:
         Architecture("static", "static"),
     )
     steady, paper = found.profiles
-    assert steady.length == Length(messages=None, duration_s=1.0, messages_min=1000)
-    assert (steady.tries, steady.timeout_s, steady.experiments) == (3, 120, ("message-size", "batch-size"))
+    assert steady.length == Length(messages=None, duration_s=1.0, lead_s=0.1)
+    assert steady.effort == Effort(tries=3, rounds=1, budget_s=None, precision=0.1)
+    assert (steady.primary, steady.timeout_s, steady.experiments) == ((), 120, ("message-size", "batch-size"))
     assert steady.architectures == ("zookeeper", "zookeeper-watch", "dsbs", "static")
-    assert paper.length == Length(messages=30_000, duration_s=None, messages_min=1000)
+    assert paper.length == Length(messages=30_000, duration_s=None)
 
 
 def test_an_experiment_is_the_product_of_its_lists_in_their_order() -> None:
@@ -55,11 +56,15 @@ def test_what_is_not_said_has_its_documented_default() -> None:
     found = spec(source)
     assert found.experiments[0].points[0] == Point(
         ClusterSettings(3, 3, 1, acks=1, fsync="never", fsync_interval_ms=None),
-        WorkloadSettings("kafka", 1, 1, commit="every_batch", commit_interval_ms=None, fetch="batch", rate=None),
+        WorkloadSettings(
+            "kafka", 1, 1, commit="every_batch", commit_interval_ms=None, fetch="batch", rate=None,
+            in_flight=5, fetch_ahead=20,
+        ),
         message_size=8,
         batch_size=20,
         mode="split",
-    )
+        load=None,
+    )  # fmt: skip
     assert found.trials == TrialSettings(seed=2017, warmup=1, timeout_s=120)
     assert spec(text(cluster="", workload="", trials="")) == found
 
@@ -75,12 +80,12 @@ def test_every_setting_of_cluster_and_workload_can_be_overridden_in_an_experimen
     found = only_point(
         experiment(
             "brokers: 5, partitions: 8, replication_factor: 2, acks: all, fsync: always, driver: kafka, producers: 2, "
-            "consumers: 4, commit: end, fetch: stream, rate: 1000.5"
+            "consumers: 4, commit: end, fetch: stream, rate: 1000.5, in_flight: 1, fetch_ahead: 2, gather_ms: 0"
         )
     )
-    assert found.cluster == ClusterSettings(5, 8, 2, acks=ACKS_ALL, fsync="always", fsync_interval_ms=None)
+    assert found.cluster == ClusterSettings(5, 8, 2, acks=ACKS_ALL, fsync="always", fsync_interval_ms=None, gather_ms=0)
     assert found.workload == WorkloadSettings(
-        "kafka", 2, 4, commit="end", commit_interval_ms=None, fetch="stream", rate=1000.5
+        "kafka", 2, 4, commit="end", commit_interval_ms=None, fetch="stream", rate=1000.5, in_flight=1, fetch_ahead=2
     )
 
 
@@ -137,6 +142,23 @@ def test_a_profile_may_have_a_timeout_of_its_own() -> None:
     assert [profile.timeout_s for profile in found.profiles] == [120, 600]
 
 
+def test_a_profile_says_how_much_is_measured_and_which_questions_it_is_for() -> None:
+    more = "rounds: 4, budget_s: 400, precision: 2.5%, lead_s: 0.5, primary: [[dsbs, zookeeper], [static, dsbs]]"
+    steady, paper = spec(text().replace("duration_s: 1,", f"duration_s: 1, {more},")).profiles
+    assert steady.effort == Effort(tries=3, rounds=4, budget_s=400.0, precision=0.025)
+    assert steady.length == Length(messages=None, duration_s=1.0, lead_s=0.5)
+    assert steady.primary == (("dsbs", "zookeeper"), ("static", "dsbs"))
+    assert (paper.effort, paper.primary) == (Effort(tries=4), ())
+
+
+def test_a_load_is_a_share_of_what_is_sustained_and_an_axis() -> None:
+    source = experiment("load: [30%, 62.5%, 100%]", mode="load").replace("messages: 1000000000", "duration_s: 1")
+    (one,) = spec(source).experiments
+    assert [point.load for point in one.points] == [0.3, 0.625, 1.0]
+    assert [point.as_axes()["load"] for point in one.points] == ["30%", "62.5%", "100%"]
+    assert only_point(experiment()).as_axes()["load"] == "none"
+
+
 def test_idle_consumers_may_be_asked_for_and_are_no_setting_that_is_measured() -> None:
     idle = only_point(experiment("partitions: 1, consumers: 2, idle_consumers: true"))
     assert idle.workload.consumers == 2
@@ -170,6 +192,8 @@ WHOLE_KEYS = {
     "replication_factor": "a whole number from 1 to 32",
     "producers": "a whole number from 1 to 64",
     "consumers": "a whole number from 1 to 64",
+    "in_flight": "a whole number from 1 to 1,000",
+    "fetch_ahead": "a whole number from 1 to 10,000",
 }
 
 
@@ -219,6 +243,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "rtt_ms  ": ("{client_broker: -1}", "client_broker cannot be '-1': it must be a number from 0 to 10,000"),
     "rtt_ms   ": ("[0, {}]", "rtt_ms has the same value twice"),
     "rtt_ms    ": ("{client_broker: 1}", "rtt_ms needs topology: namespaces"),
+    "gather_ms": ("1001", "gather_ms cannot be '1001': it must be a whole number from 0 to 1,000"),
+    "gather_ms ": ("0.5", "a whole number from 0 to 1,000"),
+    "in_flight": ("1001", "in_flight cannot be '1001'"),
+    "fetch_ahead": ("10001", "fetch_ahead cannot be '10001'"),
     "hosts": ("[]", "unknown key 'hosts' in experiment 'one'"),
 }
 
@@ -253,7 +281,7 @@ def test_a_wrong_size_is_refused(size: str, message: str) -> None:
 
 @pytest.mark.parametrize("mode", ["splitt", "Split", "both", "[split, streamin]"])
 def test_an_unknown_mode_is_refused_with_the_known_ones(mode: str) -> None:
-    assert re.search(r"mode cannot be '\w+': it must be split or streaming", refusal(experiment(mode=mode)).message)
+    assert re.search(r"mode cannot be '\w+': it must be split, streaming or load", refusal(experiment(mode=mode)).message)
 
 
 def test_a_message_starts_with_file_line_and_column() -> None:
