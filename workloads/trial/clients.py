@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workloads.clients.drivers.api import STORAGE_FAILED, DriverError
 from workloads.trial.jobs import refuse_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from workloads.clients.process import Client
@@ -73,32 +73,49 @@ class TrialClients:
     async def produce(self) -> None:
         """Return when every message is acknowledged or has failed."""
         self._record.doing = "producing"
-        for client in self.producers:
-            await client.tell(go=True)
+        await self._begin("producer", self.producers)
         self._record.produced = await asyncio.gather(*(self._produced(client) for client in self.producers))
         if unstored := sum(part["failed"].get(STORAGE_FAILED, 0) for part in self._record.produced):
             free = shutil.disk_usage(self._jobs.work).free // 1024**2
             raise DriverError(f"{unstored} messages could not be stored; {free:,} MiB are free in {self._jobs.work}")
 
-    def _produced(self, client: Client) -> Awaitable[dict[str, object]]:
+    async def _begin(self, role: str, clients: Sequence[Client]) -> None:
+        for number, client in enumerate(clients):
+            await client.tell(window=asdict(self._jobs.order(role, number)))
+        for client in clients:
+            await client.hear("prepared")
+        for client in clients:
+            await client.tell(go=True)
+
+    async def _produced(self, client: Client) -> dict[str, Any]:
         def told(count: int) -> None:
             self._told[client.name] = count
             self._acknowledged(sum(self._told.values()))
 
-        return client.hear("done", acknowledged=told)
+        await client.hear("working", acknowledged=told)
+        await self._stop([client])
+        done: dict[str, Any] = await client.hear("done", acknowledged=told)
+        return done
+
+    async def _stop(self, clients: Sequence[Client]) -> None:
+        """Where the window goes by time."""
+        if (duration_s := self._jobs.duration_s()) is not None:
+            await asyncio.sleep(duration_s)
+            for client in clients:
+                await client.tell(stop=True)
 
     async def start_consuming(self) -> None:
         """Return when the first fetches are on their way."""
+        await self._begin("consumer", self.consumers)
         for client in self.consumers:
-            await client.tell(go=True)
-        for client in self.consumers:
-            await client.hear("started")
+            await client.hear("working")
 
     async def finish_consuming(self, targets: Mapping[int, int]) -> None:
         """Tell the consumers how far they are to come, and wait until they are there."""
         self._record.doing = "consuming"
         for client in self.consumers:
             await client.tell(targets=targets)
+        await self._stop(self.consumers)
         self._record.consumed = [await client.hear("done") for client in self.consumers]
 
     async def keep(self, clients: Sequence[Client]) -> None:

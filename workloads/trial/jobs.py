@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from workloads.clients.drivers.api import ConsumeJob, DriverError, ProduceJob
+from workloads.clients.drivers.api import ConsumeJob, DriverError, ProduceJob, WindowOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # A producer gives up on a message before the trial is given up, so that the trial can say why.
 ANSWER_SHARE: Final = 0.75
 ANSWER_WITHIN_MIN_S: Final = 1.0
+IN_FLIGHT: Final = 5
+FETCH_AHEAD: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,10 @@ class Jobs:
             topic=self.topic,
             partitions=cell.cluster.partitions,
             producer=number,
-            messages=None if self.size is None else share(self.size.messages, workload.producers, number),
-            duration_s=self._duration_s(),
             message_size=cell.message_size,
             batch_size=cell.batch_size,
             acks=cell.cluster.acks,
-            rate=None if workload.rate is None else workload.rate / workload.producers,
+            in_flight=IN_FLIGHT,
             out=str(self.out("producer", number)),
             answer_within_s=max(ANSWER_WITHIN_MIN_S, ANSWER_SHARE * self.timeout_s),
             history=self.history,
@@ -66,9 +66,10 @@ class Jobs:
             fetch=workload.fetch,
             commit=workload.commit,
             commit_interval_ms=workload.commit_interval_ms,
-            duration_s=self._duration_s(),
+            in_flight=IN_FLIGHT,
+            fetch_ahead=FETCH_AHEAD,
             out=str(self.out("consumer", number)),
-            end_to_end=cell.mode == "streaming" and self.size is not None,
+            end_to_end=cell.mode == "streaming",
             history=self.history,
         )
 
@@ -76,7 +77,16 @@ class Jobs:
         """The prefix of the names of a client's files."""
         return self.work / f"{role}-{number}"
 
-    def _duration_s(self) -> float | None:
+    def order(self, role: str, number: int) -> WindowOrder:
+        """The one window of a client."""
+        workload = self.trial.cell.workload
+        if role == "consumer":
+            return WindowOrder(1 if self.trial.cell.mode == "streaming" else 2)
+        messages = None if self.size is None else share(self.size.messages, workload.producers, number)
+        return WindowOrder(1, messages, None if workload.rate is None else workload.rate / workload.producers)
+
+    def duration_s(self) -> float | None:
+        """How long a window is that ends by the runner's word."""
         return self.trial.length.duration_s if self.size is None else None
 
 
