@@ -31,8 +31,8 @@ KEPT_MESSAGE_BYTES_MAX: Final = 1024
 JOIN_POLL_S: Final = 0.01
 # A member is not polled between its windows, and must not be taken for dead. A day is the most that librdkafka takes.
 UNPOLLED_MS_MAX: Final = 86_400_000
-# Messages that are taken out of librdkafka's queue at once, as whole batches: so few that `fetch_ahead` decides how
-# many lie ready.
+# Messages that are taken out of librdkafka's queue at once, as whole batches; never more than `fetch_ahead` batches, so
+# that the key decides how many lie ready.
 LUMP_MESSAGES: Final = 64
 # The questions to messages, without a Python loop.
 _ERROR: Final = Message.error
@@ -68,7 +68,7 @@ class Consumer:
         self._committed_ns = self._taken_ns = 0
         self._commits_under_way = 0
         self._commit_failed = ""
-        self._lump = -(-LUMP_MESSAGES // job.batch_size) * job.batch_size
+        self._lump = min(-(-LUMP_MESSAGES // job.batch_size), job.fetch_ahead) * job.batch_size
         self._kafka = KafkaConsumer(
             {
                 "bootstrap.servers": ",".join(job.bootstrap),
