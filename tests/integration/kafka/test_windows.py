@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -172,7 +173,7 @@ def test_at_a_fixed_rate_batches_are_spread_evenly_and_none_leaves_ahead(place: 
         sent = produced(producer, 1, Words(), messages=30 * BATCH, rate=5_000.0)
     assert {len(ids) for ids in ids_of(sent).values()} == {10 * BATCH}
     moments = [at_ns for _, at_ns in sorted(sent.sends)]
-    assert {later - earlier for earlier, later in zip(moments, moments[1:], strict=False)} == {2_000_000}
+    assert {later - earlier for earlier, later in itertools.pairwise(moments)} == {2_000_000}
     assert all(row.done_ns >= row.sent_ns for row in sent.rows)
 
 

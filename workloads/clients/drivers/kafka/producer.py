@@ -84,7 +84,7 @@ class Producer:
                 "acks": job.acks,
                 "message.timeout.ms": answer_within_ms,
                 "retries": RETRIES_MAX,
-                "linger.ms": min(LINGER_MS, answer_within_ms),
+                "linger.ms": min(LINGER_MS, answer_within_ms // 2),
                 "batch.num.messages": job.batch_size,
                 "batch.size": max(1_000_000, largest),
                 "message.max.bytes": max(1_000_000, largest),
