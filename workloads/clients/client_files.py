@@ -1,4 +1,4 @@
-"""The files that client processes leave for the runner after each job: their requests, and the messages they saw.
+"""The files that client processes leave for the runner at the end of each job: their requests, and what they saw.
 
 Files of one trial in the run's work folder; the runner joins them into raw records and hands the ids to the audit.
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Ids = npt.NDArray[np.uint64]
 Pairs = npt.NDArray[np.int64]  # two columns
+Triples = npt.NDArray[np.int64]  # three columns
 _BIG_ENDIAN: Final = np.dtype(">u8")
 _SENDS: Final = "sends"
 _RECEIPTS: Final = "receipts-"
@@ -34,7 +35,7 @@ class NotWritten(BrokerlabError):
 
 
 def summary_of_produced(produced: Produced) -> dict[str, Any]:
-    """The part of a producer's result that the runner needs at once."""
+    """The part of a producer's window that the runner needs at once."""
     return {
         "sent": produced.sent,
         "acknowledged": sum(len(counters) for blocks in produced.acknowledged.values() for counters in blocks),
@@ -44,35 +45,41 @@ def summary_of_produced(produced: Produced) -> dict[str, Any]:
 
 
 def summary_of_consumed(seen: Consumed) -> dict[str, Any]:
-    """The part of a consumer's result that the runner needs at once."""
+    """The part of a consumer's window that the runner needs at once."""
     return {
         "consumed": sum(row.messages for row in seen.rows),
         "wrong_payloads": seen.wrong_payloads,
         "commits": seen.commits,
+        "dry": seen.dry,
         "window_s": _window_s(seen.rows),
     }
 
 
 def write_produced(job: ProduceJob, produced: Produced) -> None:
-    """Write a producer's part."""
-    base = job.producer << COUNTER_BITS
-    ids = {
-        partition: np.concatenate([np.arange(base + r.start, base + r.stop, dtype=np.uint64) for r in counters])
-        for partition, counters in produced.acknowledged.items()
-    }
-    times = {_SENDS: _pairs(sorted(produced.sends))}
+    """Write a producer's part of all windows."""
+    base = np.uint64(job.producer << COUNTER_BITS)
+    ids = {partition: _counters(blocks) + base for partition, blocks in produced.acknowledged.items()}
+    times = {_SENDS: _columns(sorted(produced.sends), 2)}
     _write(Path(job.out), "producer", job.producer, produced.rows, ids, times)
 
 
 def write_consumed(job: ConsumeJob, seen: Consumed) -> None:
-    """Write a consumer's part."""
+    """Write a consumer's part of all windows."""
     ids = {partition: np.frombuffer(bytes(raw), _BIG_ENDIAN).astype(np.uint64) for partition, raw in seen.ids.items()}
-    times = {f"{_RECEIPTS}{partition}": _pairs(receipts) for partition, receipts in seen.receipts.items()}
+    times = {f"{_RECEIPTS}{partition}": _columns(receipts, 3) for partition, receipts in seen.receipts.items()}
     _write(Path(job.out), "consumer", job.consumer, seen.rows, ids, times)
 
 
-def _pairs(pairs: Sequence[tuple[int, int]]) -> Pairs:
-    return np.array(pairs, np.int64).reshape(-1, 2)
+def _counters(blocks: Sequence[range]) -> Ids:
+    """All counters of the blocks, in their order."""
+    firsts = np.array([block.start for block in blocks], np.uint64)
+    lengths = np.array([len(block) for block in blocks], np.int64)
+    begins = np.cumsum(lengths) - lengths  # where each block begins in the whole
+    return np.repeat(firsts - begins.astype(np.uint64), lengths) + np.arange(lengths.sum(), dtype=np.uint64)
+
+
+def _columns(rows: Sequence[tuple[int, ...]], columns: int) -> npt.NDArray[np.int64]:
+    return np.array(rows, np.int64).reshape(-1, columns)
 
 
 def _window_s(rows: Sequence[RequestRow]) -> float:
@@ -82,7 +89,12 @@ def _window_s(rows: Sequence[RequestRow]) -> float:
 
 
 def _write(
-    out: Path, role: str, client: int, rows: Sequence[RequestRow], ids: Mapping[int, Ids], times: Mapping[str, Pairs]
+    out: Path,
+    role: str,
+    client: int,
+    rows: Sequence[RequestRow],
+    ids: Mapping[int, Ids],
+    times: Mapping[str, npt.NDArray[np.int64]],
 ) -> None:
     import pyarrow as pa
     from pyarrow import feather
@@ -90,6 +102,7 @@ def _write(
     columns: dict[str, Any] = {
         "role": pa.array([role] * len(rows), pa.string()),
         "client": pa.array([client] * len(rows), pa.int32()),
+        "window_number": [row.window_number for row in rows],
         "partition": [row.partition for row in rows],
         "requests": [row.requests for row in rows],
         "messages": [row.messages for row in rows],
@@ -123,8 +136,9 @@ def read_sends(out: Path) -> Pairs:
         return found
 
 
-def read_receipts(out: Path) -> dict[int, Pairs]:
-    """Per partition, how many messages came to a consumer together, and when; empty where it noted none."""
+def read_receipts(out: Path) -> dict[int, Triples]:
+    """Per partition, how many messages came to a consumer together, when, and in which window; empty where it noted
+    none."""
     with np.load(out.with_suffix(".npz")) as blocks:
         names = [name for name in blocks.files if name.startswith(_RECEIPTS)]
         return {int(name.removeprefix(_RECEIPTS)): blocks[name] for name in names}

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
+from pathlib import Path
 from threading import Event, Semaphore
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.integration.kafka.cluster import Cluster
+from tests.unit.workloads.clients.jobs import consume_job
 from workloads.clients.drivers.api import ConsumeJob
 from workloads.clients.drivers.kafka import Consumer
 from workloads.trial.jobs import share as fair
@@ -26,8 +28,11 @@ class Runner:
         self.joined = Semaphore(0)
         self.settled = Event()
 
-    def started(self) -> None:
+    def working(self) -> None:
         """Nobody waits for it."""
+
+    def stopped(self) -> bool:
+        return False
 
     def all_joined(self) -> bool:
         return self.settled.is_set()
@@ -37,21 +42,8 @@ class Runner:
 
 
 def job(cluster: Cluster, topic: str, number: int) -> ConsumeJob:
-    return ConsumeJob(
-        driver="kafka",
-        bootstrap=(cluster.bootstrap,),
-        topic=topic,
-        partitions=(),
-        consumer=number,
-        group=f"group-{topic}",
-        message_size=32,
-        batch_size=10,
-        fetch="batch",
-        commit="every_batch",
-        commit_interval_ms=None,
-        duration_s=None,
-        out="",
-    )
+    changes = {"bootstrap": (cluster.bootstrap,), "topic": topic, "partitions": (), "consumer": number}
+    return consume_job(Path(), driver="kafka", group=f"group-{topic}", **changes)
 
 
 def take_part(member: Consumer, runner: Runner) -> list[int]:
@@ -89,5 +81,5 @@ def test_a_member_that_had_every_partition_gives_up_those_of_members_that_come_l
         shares = joined_one_after_another(members)
         assert sorted(number for share in shares for number in share) == list(range(partitions))
         assert sorted(map(len, shares)) == sorted(map(partial(fair, partitions, consumers), range(consumers)))
-        commits = [member.run(Runner()).commits for member in members]
-        assert commits == [bool(share) for share in shares], "who has no partition has nothing to commit"
+        seen = [member.run(Runner(), both=False) for member in members]
+        assert [part.dry for part in seen] == [bool(share) for share in shares], "who has no partition is never dry"

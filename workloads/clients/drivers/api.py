@@ -7,18 +7,14 @@ judgement to the checkers and the analysis.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
-from functools import lru_cache
 from importlib import import_module
-from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from workloads.errors import BrokerlabError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from workloads.clients.history import History
 
@@ -30,8 +26,6 @@ NS_PER_S: Final = 1_000_000_000
 ID_BYTES: Final = 8
 NO_ID: Final = b"\xff"  # stands for what a payload lacks of its id, so that ids stay aligned
 COUNTER_BITS: Final = 48
-_ID: Final = struct.Struct(">Q")
-_FILLER: Final = b"\xa5"
 
 
 class DriverError(BrokerlabError):
@@ -49,6 +43,16 @@ class RequestRow(NamedTuple):
     done_ns: int
     status: str
     latency: Mapping[int, int] | None = None  # bucket (`workloads.results.bucket_of`) -> requests, of a slice
+    window_number: int = 0  # no row spans two windows
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOrder:
+    """A window as one client is told of it."""
+
+    number: int
+    messages: int | None = None  # producers: exactly so many, or until the runner says stop
+    rate: float | None = None  # producers: messages/s of this one, or as fast as acknowledgements allow
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,10 @@ class ProduceJob:
     topic: str
     partitions: int
     producer: int
-    messages: int | None  # exactly so many, or as many as `duration_s` takes
-    duration_s: float | None
     message_size: int
     batch_size: int
     acks: int
-    rate: float | None  # messages/s of this producer
+    in_flight: int  # requests under way for each connection to a broker
     out: str
     answer_within_s: float = 60.0  # what has no answer by then has failed
     history: bool = False  # write down every operation, for checkers
@@ -83,15 +85,16 @@ class ConsumeJob:
     fetch: str
     commit: str
     commit_interval_ms: int | None
-    duration_s: float | None  # stop so long after the first message, should the targets be further away
+    in_flight: int  # commits under way
+    fetch_ahead: int  # batches of each partition that lie ready
     out: str
-    end_to_end: bool = False  # note when each message came
+    end_to_end: bool = False  # producers work in the same windows: note when each message came
     history: bool = False  # write down every operation, for checkers
 
 
 @dataclass(slots=True)
 class Produced:
-    """A producer's result: rows of requests, and which messages were acknowledged.
+    """What came of a producer's window, or of several: rows of requests, and which messages were acknowledged.
 
     `sends` has the first counter of messages that were sent together, and when they were (with a fixed rate: when they
     were meant to be), in nanoseconds; each goes up to the next one's counter.
@@ -105,69 +108,97 @@ class Produced:
 
     def note(self, partition: int, counters: range, status: str) -> None:
         """Count consecutive messages as acknowledged, or as failed by `status`."""
-        if status == OK:
-            self.acknowledged.setdefault(partition, []).append(counters)
-        else:
+        if status != OK:
             self.failed[status] = self.failed.get(status, 0) + len(counters)
+            return
+        blocks = self.acknowledged.setdefault(partition, [])
+        if blocks and blocks[-1].stop == counters.start:
+            blocks[-1] = range(blocks[-1].start, counters.stop)
+        else:
+            blocks.append(counters)
+
+    def extend(self, later: Produced) -> None:
+        """Add what came of a later window."""
+        self.rows += later.rows
+        self.sends += later.sends
+        self.sent += later.sent
+        for partition, blocks in later.acknowledged.items():
+            self.acknowledged.setdefault(partition, []).extend(blocks)
+        for status, messages in later.failed.items():
+            self.failed[status] = self.failed.get(status, 0) + messages
+
+
+class Receipt(NamedTuple):
+    """Messages of one partition that came together."""
+
+    messages: int
+    at_ns: int
+    window_number: int
 
 
 @dataclass(slots=True)
 class Consumed:
-    """A consumer's result, in its order: rows of requests, and per partition the ids of the messages.
-
-    `receipts` has, per partition, how many messages came together and when; only where the job asks for it.
-    """
+    """What came of a consumer's window, or of several, in its order: rows of requests, and per partition the ids of the
+    messages. `receipts` are noted only where the job asks for it."""
 
     rows: list[RequestRow] = field(default_factory=list)
     ids: dict[int, bytearray] = field(default_factory=dict)
-    receipts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    receipts: dict[int, list[Receipt]] = field(default_factory=dict)
     wrong_payloads: int = 0
     commits: int = 0
+    dry: bool = False  # it reached its targets before it was told to stop
 
-    def note_receipt(self, partition: int, messages: int, at_ns: int) -> None:
-        self.receipts.setdefault(partition, []).append((messages, at_ns))
+    def note_receipt(self, partition: int, messages: int, at_ns: int, window_number: int = 0) -> None:
+        self.receipts.setdefault(partition, []).append(Receipt(messages, at_ns, window_number))
 
-
-class Deadline:
-    """The end of a job that goes by time, counted from its first message; of any other job, never over."""
-
-    def __init__(self, duration_s: float | None) -> None:
-        self._duration_s = duration_s
-        self._ends = inf
-
-    def begin(self) -> None:
-        if self._ends == inf and self._duration_s is not None:
-            self._ends = monotonic() + self._duration_s
-
-    @property
-    def over(self) -> bool:
-        return monotonic() >= self._ends
+    def extend(self, later: Consumed) -> None:
+        """Add what came of a later window."""
+        self.rows += later.rows
+        for partition, ids in later.ids.items():
+            self.ids.setdefault(partition, bytearray()).extend(ids)
+        for partition, receipts in later.receipts.items():
+            self.receipts.setdefault(partition, []).extend(receipts)
+        self.wrong_payloads += later.wrong_payloads
+        self.commits += later.commits
+        self.dry = later.dry
 
 
 class Signals(Protocol):
-    """The runner's orders to a client in the middle of a job, and the answers that it waits for."""
+    """The runner's words to a client in the middle of a job, and the one that it waits for."""
 
-    def started(self) -> None:
-        """Tell the runner that the window of consumption has begun: producers of the same window may go."""
+    def working(self) -> None:
+        """Tell the runner that this client is at work in the window. Only the first call says it."""
+
+    def stopped(self) -> bool:
+        """Whether no more is to be sent or taken in this window."""
 
     def all_joined(self) -> bool:
         """Whether every consumer of the trial has joined."""
 
     def targets(self) -> Mapping[int, int] | None:
-        """Partition -> end offset to read up to, once the runner knows it; None before."""
+        """Partition -> end offset to read up to and no further, once the runner knows it; None before."""
 
 
 class Producer(Protocol):
+    """One job, then any number of windows. Counters of messages go on from window to window."""
+
     def connect(self) -> None:
         """Find the leaders and open the connections. Raises `DriverError`."""
 
-    def run(self) -> Produced:
-        """Send everything and wait for every acknowledgement. Failures carry the error's name."""
+    def prepare(self, order: WindowOrder) -> None:
+        """Make beforehand what the window needs."""
+
+    def run(self, signals: Signals) -> Produced:
+        """Send as the order says, until all is sent or the runner says stop, and wait for every acknowledgement. The
+        result is that of this window alone; failures carry the error's name. Says `working` with the first batch that
+        is acknowledged. Raises `DriverError`."""
 
     def close(self) -> None: ...
 
 
 class Consumer(Protocol):
+    """One job, then any number of windows. Each goes on at the offset at which the last one ended."""
+
     def join(self) -> None:
         """Become one of those who consume. Raises `DriverError`."""
 
@@ -175,8 +206,13 @@ class Consumer(Protocol):
         """Wait until all have joined, and tell which partitions are this consumer's for good; it is ready to fetch
         them. Raises `DriverError`."""
 
-    def run(self, signals: Signals) -> Consumed:
-        """Read until the targets are reached."""
+    def prepare(self, order: WindowOrder) -> None:
+        """Make beforehand what the window needs."""
+
+    def run(self, signals: Signals, *, both: bool) -> Consumed:
+        """Read until the targets are reached or the runner says stop, and commit how far; then nothing more is fetched.
+        The result is that of this window alone. Says `working` with the first batch; where `both` ends work, or where
+        no partition is its own, as soon as it fetches. Raises `DriverError`."""
 
     def close(self) -> None: ...
 
@@ -200,20 +236,3 @@ def load(name: str) -> DriverModule:
     if name not in DRIVERS:
         raise UserError(f"driver must be one of {', '.join(sorted(DRIVERS))} in this version, not {name!r}")
     return cast("DriverModule", import_module(DRIVERS[name]))
-
-
-def payloads(job: ProduceJob, first_counter: int, count: int) -> Iterator[bytes]:
-    """The payloads of consecutive messages, each unique."""
-    filler = _filler(job.message_size)
-    first = (job.producer << COUNTER_BITS) + first_counter
-    return (_ID.pack(number) + filler for number in range(first, first + count))
-
-
-def payload_is_right(payload: bytes, job: ConsumeJob) -> bool:
-    """Whether the part behind the id is what a producer puts there."""
-    return len(payload) == job.message_size and payload.endswith(_filler(job.message_size))
-
-
-@lru_cache(maxsize=1)  # a process sends or reads one size at a time, and large ones take long to make
-def _filler(message_size: int) -> bytes:
-    return _FILLER * (message_size - ID_BYTES)

@@ -1,59 +1,53 @@
-"""Rows of 10 ms, for a driver whose library hides its requests."""
+"""Rows of slices of time, for a driver whose library hides its requests."""
 
 from __future__ import annotations
 
-from collections import deque
-from time import monotonic_ns
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from workloads.clients.drivers.api import OK, RequestRow
 from workloads.results import bucket_of
 
-if TYPE_CHECKING:
-    from workloads.clients.drivers.api import ProduceJob
-
-SLICE_NS: Final = 10_000_000
+# A window is cut at ends of rows, so these bound how finely. A row costs some microseconds.
+SLICE_NS: Final = 5_000_000
 
 
 class Slices:
-    """Rows of 10 ms from the number of messages acknowledged so far, and what was handed over when."""
+    """The rows of one window, from its batches in the order of their ends.
 
-    def __init__(self, job: ProduceJob) -> None:
+    A row has the first send and the last end of its batches, so messages between the ends of two rows are exact.
+    """
+
+    def __init__(self, message_size: int, window_number: int, *, latencies: bool) -> None:
+        """`latencies` says whether the time from a batch's send to its end is one, and is kept."""
         self.rows: list[RequestRow] = []
-        self._job = job
-        self._on_their_way: deque[tuple[int, int]] = deque()  # handed over so far, sent_ns
-        self._count = self._count_before = self._matched = 0
-        self._latency: dict[int, int] = {}
+        self._message_size = message_size
+        self._window_number = window_number
+        self._latencies = latencies
+        self._requests = self._messages = 0
         self._sent_ns = self._done_ns = self._ends_ns = 0
+        self._latency: dict[int, int] = {}
 
-    def sent(self, handed_over: int, sent_ns: int) -> None:
-        self._on_their_way.append((handed_over, sent_ns))
-
-    def acknowledged(self, count: int) -> None:
-        """`count` messages are acknowledged by now, since the beginning; or fewer than that, for a moment, while the
-        library's own notices wait in the same queue."""
-        if count <= self._count:
-            return
-        now_ns = monotonic_ns()
-        if now_ns >= self._ends_ns:
+    def note(self, messages: int, sent_ns: int, done_ns: int) -> None:
+        """A batch came to its end."""
+        if done_ns >= self._ends_ns:
             self.close()
-            self._ends_ns = now_ns + SLICE_NS
-            self._sent_ns = self._on_their_way[0][1]
-        self._count, self._done_ns = count, now_ns
-        while self._on_their_way and self._on_their_way[0][0] <= count:
-            handed_over, sent_ns = self._on_their_way.popleft()
-            index = bucket_of(now_ns - sent_ns)
-            self._latency[index] = self._latency.get(index, 0) + self._requests(handed_over - self._matched)
-            self._matched = handed_over
+            self._ends_ns = done_ns + SLICE_NS
+        if not self._requests or sent_ns < self._sent_ns:
+            self._sent_ns = sent_ns
+        self._requests += 1
+        self._messages += messages
+        self._done_ns = done_ns
+        if self._latencies:
+            index = bucket_of(done_ns - sent_ns)
+            self._latency[index] = self._latency.get(index, 0) + 1
 
     def close(self) -> None:
-        """End the slice with a row, if anything was acknowledged in it."""
-        messages = self._count - self._count_before
-        if messages:
-            size = messages * self._job.message_size
-            row = (-1, self._requests(messages), messages, size, self._sent_ns, self._done_ns, OK, self._latency)
-            self.rows.append(RequestRow(*row))
-        self._count_before, self._latency = self._count, {}
-
-    def _requests(self, messages: int) -> int:
-        return -(-messages // self._job.batch_size)
+        """End the slice with a row, if anything came to its end in it."""
+        if self._requests:
+            latency = self._latency if self._latencies else None
+            size = self._messages * self._message_size
+            times = (self._sent_ns, self._done_ns)
+            row = RequestRow(-1, self._requests, self._messages, size, *times, OK, latency, self._window_number)
+            self.rows.append(row)
+        self._requests = self._messages = 0
+        self._latency = {}

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import feather
 
 from tests.unit.workloads.clients.jobs import consume_job, produce_job
@@ -65,6 +67,22 @@ def test_acknowledged_ids_name_producer_and_counter(tmp_path: Path) -> None:
     }
 
 
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9)), min_size=1, max_size=20))
+def test_acknowledged_ids_are_those_of_each_block_in_their_order(
+    tmp_path_factory: pytest.TempPathFactory, blocks: list[tuple[int, int]]
+) -> None:
+    out = tmp_path_factory.mktemp("ids") / "producer-2"
+    counters = [range(first, first + count) for first, count in blocks]
+    write_produced(produce_job(out), Produced(acknowledged={1: counters}))
+    assert read_ids(out)[1].tolist() == [(2 << COUNTER_BITS) + counter for block in counters for counter in block]
+
+
+def test_a_consumers_summary_says_whether_it_reached_its_targets() -> None:
+    assert summary_of_consumed(Consumed(wrong_payloads=1, commits=2, dry=True)) == {
+        "consumed": 0, "wrong_payloads": 1, "commits": 2, "dry": True, "window_s": 0.0,
+    }  # fmt: skip
+
+
 def test_consumed_ids_come_back_in_their_order(tmp_path: Path) -> None:
     out = tmp_path / "consumer-0"
     raw = bytearray((7).to_bytes(8, "big") + (3).to_bytes(8, "big"))
@@ -75,12 +93,13 @@ def test_consumed_ids_come_back_in_their_order(tmp_path: Path) -> None:
 def test_requests_of_all_clients_are_joined_in_the_schema_of_the_raw_records(tmp_path: Path) -> None:
     outs = [tmp_path / "producer-2", tmp_path / "consumer-0"]
     write_produced(produce_job(outs[0]), produced(sent(0, 0, 2, 1)))
-    slice_row = RequestRow(-1, 3, 6, 96, 10, 20, OK, {5: 2, 1: 1})
+    slice_row = RequestRow(-1, 3, 6, 96, 10, 20, OK, {5: 2, 1: 1}, window_number=4)
     write_consumed(consume_job(outs[1]), Consumed([slice_row]))
     table = read_requests(outs, "cell/static/1")
     assert table.schema.equals(request_schema())
     assert table.column("trial_id").to_pylist() == ["cell/static/1"] * 2
     assert table.column("role").to_pylist() == ["producer", "consumer"]
+    assert table.column("window_number").to_pylist() == [0, 4]
     assert table.column("latency_index").to_pylist() == [None, [1, 5]]
     assert table.column("latency_count").to_pylist() == [None, [1, 2]]
 
@@ -108,10 +127,12 @@ def test_sends_and_receipts_come_back_and_do_not_mix_with_the_ids(tmp_path: Path
     assert read_ids(out) == {}
     out = tmp_path / "consumer-0"
     seen = Consumed(ids={0: bytearray(24)})
-    seen.note_receipt(0, 1, 50)
-    seen.note_receipt(0, 2, 60)
+    seen.note_receipt(0, 1, 50, 1)
+    seen.note_receipt(0, 2, 60, 2)
     write_consumed(consume_job(out), seen)
-    assert {partition: found.tolist() for partition, found in read_receipts(out).items()} == {0: [[1, 50], [2, 60]]}
+    assert {partition: found.tolist() for partition, found in read_receipts(out).items()} == {
+        0: [[1, 50, 1], [2, 60, 2]]
+    }
     assert read_ids(out).keys() == {0}
 
 

@@ -1,31 +1,21 @@
-"""The consumer of the driver `kafka`: a member of a group, which takes batches as they lie ready."""
+"""The consumer of the driver `kafka`: a member of a group, which takes batches of one partition and commits each."""
 
 from __future__ import annotations
 
-from collections import Counter
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, cast
 
 from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from workloads.clients.drivers.api import (
-    ID_BYTES,
-    NO_ID,
-    OK,
-    Consumed,
-    ConsumeJob,
-    Deadline,
-    DriverError,
-    RequestRow,
-    Signals,
-    payload_is_right,
-)
-from workloads.clients.drivers.kafka.library import POLL_S, learn, without_garbage_collection
-from workloads.clients.drivers.slices import SLICE_NS
+from workloads.clients.drivers.api import Consumed, ConsumeJob, DriverError, Signals, WindowOrder
+from workloads.clients.drivers.kafka.batches import cut
+from workloads.clients.drivers.kafka.library import POLL_S, learn
+from workloads.clients.drivers.payloads import look_through
+from workloads.clients.drivers.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from confluent_kafka import KafkaError
 
@@ -33,19 +23,18 @@ if TYPE_CHECKING:
 
 # A member learns of a rebalance from its next heartbeat, up to three seconds later, and a rebalance may follow another.
 ASSIGNED_WITHIN_S: Final = 30.0
+COMMITTED_WITHIN_S: Final = 30.0
 # Bytes of received messages that are kept unread within the window; larger ones are never kept.
 KEPT_BYTES_MAX: Final = 512 * 1024 * 1024
 KEPT_MESSAGE_BYTES_MAX: Final = 1024
-# While a group forms: librdkafka says what comes of it only when a poll ends.
+# While a group forms, or commits are under way: librdkafka says what comes of it only when a poll ends.
 JOIN_POLL_S: Final = 0.01
-# Every so many commits one waits for its answer, and so for all before it: that many are under way at most. More would
-# be a little faster, and a window would end before its commits: a short one would show a rate that cannot last.
-COMMITS_UNDER_WAY_MAX: Final = 16
-# So many batches of each partition lie ready at the consumer: enough that it never waits for the millisecond after
-# which librdkafka looks again, few enough that a window is filled by fetches of what it consumes. librdkafka's own
-# 100,000 messages make it fetch as fast as it can for the first seconds, and commits stand in line behind that.
-FETCHED_AHEAD_BATCHES: Final = 20
-# The questions to a batch of messages, without a Python loop.
+# A member is not polled between its windows, and must not be taken for dead. A day is the most that librdkafka takes.
+UNPOLLED_MS_MAX: Final = 86_400_000
+# Messages that are taken out of librdkafka's queue at once, as whole batches; never more than `fetch_ahead` batches, so
+# that the key decides how many lie ready.
+LUMP_MESSAGES: Final = 64
+# The questions to messages, without a Python loop.
 _ERROR: Final = Message.error
 _OFFSET: Final = cast("Callable[[Message], int]", Message.offset)
 _PARTITION: Final = cast("Callable[[Message], int]", Message.partition)
@@ -53,8 +42,9 @@ _VALUE: Final = cast("Callable[[Message], bytes]", Message.value)
 
 
 class Consumer:
-    """A member of a group, which takes up its partitions when the run begins, so that nothing is fetched before its
-    window. (Paused ones would do the same, but librdkafka looks after a resumed partition up to a second later.)
+    """A member of a group, which takes up its partitions when a window begins and gives them back at its end, so that
+    nothing is fetched outside of windows. (Paused ones would do the same, but librdkafka looks after a resumed
+    partition up to a second later.) The group does not hear of it: its members and their shares stay.
 
     Which partitions are its own is the group's decision, and stands when all members have joined. Those that came first
     are given more in the meantime, and give it up while they are polled. So a member says that it has joined when it is
@@ -65,14 +55,20 @@ class Consumer:
     def __init__(self, job: ConsumeJob, history: History | None = None) -> None:
         self._job = job
         self._history = history
+        self._number = 0  # the window's
         self._seen = Consumed()
+        self._slices = Slices(job.message_size, 0, latencies=False)
         self._next: dict[int, int] = {}
+        self._moved: set[int] = set()  # partitions that were read on since their last commit
         self._assigned = False  # perhaps no partition: there may be more members
-        # Partitions and values of messages, in their order, and when they came.
-        self._kept: list[tuple[list[int], list[bytes], int]] = []
+        self._settled = False
+        self._lost = False  # what was this member's for good
+        self._kept: dict[int, list[bytes]] = {}  # values of messages, in their order
         self._kept_bytes = 0
-        self._committed_ns = self._looked_ns = 0
+        self._committed_ns = self._taken_ns = 0
+        self._commits_under_way = 0
         self._commit_failed = ""
+        self._lump = min(-(-LUMP_MESSAGES // job.batch_size), job.fetch_ahead) * job.batch_size
         self._kafka = KafkaConsumer(
             {
                 "bootstrap.servers": ",".join(job.bootstrap),
@@ -83,7 +79,8 @@ class Consumer:
                 "fetch.queue.backoff.ms": 1,
                 "fetch.message.max.bytes": max(1_048_576, 2 * job.batch_size * job.message_size),
                 "queued.max.messages.kbytes": 262_144,
-                "queued.min.messages": FETCHED_AHEAD_BATCHES * job.batch_size,
+                "queued.min.messages": job.fetch_ahead * job.batch_size,
+                "max.poll.interval.ms": UNPOLLED_MS_MAX,
                 "socket.nagle.disable": True,
                 "enable.sparse.connections": False,
             }
@@ -105,6 +102,7 @@ class Consumer:
         while not signals.all_joined():
             self._poll()
         self._await_assignment()
+        self._settled = True
         return sorted(self._next)
 
     def _await_assignment(self) -> None:
@@ -126,113 +124,148 @@ class Consumer:
     def _on_revoke(self, kafka: KafkaConsumer, revoked: list[TopicPartition]) -> None:
         self._next = {}
         self._assigned = False
+        self._lost = self._settled
 
     def _refuse(self, messages: Sequence[Message]) -> None:
-        """Raise the first error among them."""
+        """Raise the first error among them, or that the group has divided its partitions again."""
+        if self._lost:
+            raise DriverError(f"group {self._job.group!r} took partitions away from a member in the middle of its job")
         for error in map(_ERROR, messages):
             if error is not None:
                 raise DriverError(f"consuming {self._job.topic!r}: {error.str()}")
 
-    def run(self, signals: Signals) -> Consumed:
-        self._seen.ids = {partition: bytearray() for partition in self._next}
-        with without_garbage_collection():
-            started_ns = self._committed_ns = self._looked_ns = monotonic_ns()
+    def prepare(self, order: WindowOrder) -> None:
+        self._number = order.number
+
+    def run(self, signals: Signals, *, both: bool) -> Consumed:
+        self._seen = Consumed(ids={partition: bytearray() for partition in self._next})
+        self._slices = Slices(self._job.message_size, self._number, latencies=False)
+        self._committed_ns = self._taken_ns = monotonic_ns()
+        self._moved.clear()
+        try:
             self._kafka.assign([TopicPartition(self._job.topic, *place) for place in self._next.items()])
-            signals.started()
-            try:
-                self._consume(signals, started_ns)
-            except KafkaException as error:
-                raise DriverError(f"consuming {self._job.topic!r}: {error}") from error
-            self._look_through()
+            if both or not self._next:
+                signals.working()
+            self._consume(signals)
+            self._finish()
+        except KafkaException as error:
+            raise DriverError(f"consuming {self._job.topic!r}: {error}") from error
+        self._slices.close()
+        self._seen.rows = self._slices.rows
+        self._look_through()
         return self._seen
 
-    def _consume(self, signals: Signals, started_ns: int) -> None:
-        """Take batches as they come, each as large as what lies ready and no larger than the job's."""
-        kafka, batch = self._kafka, self._job.batch_size
-        messages_in_slice = requests = 0
-        sent_ns, ends_ns = started_ns, started_ns + SLICE_NS
-        deadline = Deadline(self._job.duration_s)
-        while not self._reached(signals.targets()) and not deadline.over:
-            messages = kafka.consume(batch, 0) or kafka.consume(1, POLL_S)
-            now_ns = monotonic_ns()
-            if messages:
-                deadline.begin()
-                self._take(messages, now_ns)
-                messages_in_slice += len(messages)
-                requests += 1
-                done_ns = now_ns
-                self._commit_after_batch(messages, now_ns)
-            if now_ns >= ends_ns and messages_in_slice:
-                self._row(requests, messages_in_slice, sent_ns, done_ns)
-                messages_in_slice = requests = 0
-                sent_ns, ends_ns = now_ns, now_ns + SLICE_NS
-        if messages_in_slice:
-            self._row(requests, messages_in_slice, sent_ns, done_ns)
-        if self._next:  # a member without partitions has nothing to commit
-            self._commit(self._next, wait=True)
+    def _consume(self, signals: Signals) -> None:
+        """Take batches as they come. What was fetched and is not taken by the end is fetched again in the next
+        window."""
+        begun: list[Message] = []  # a batch that may go on in what comes next
+        while not (self._reached(signals.targets()) or signals.stopped()):
+            ready = self._kafka.consume(self._lump, 0)
+            if not ready and not begun:
+                ready = self._kafka.consume(1, POLL_S)
+            self._refuse(ready)
+            begun = self._take_all(begun + ready, signals, more=bool(ready))
 
-    def _take(self, messages: list[Message], now_ns: int) -> None:
-        """Note how far each partition is read; what small messages hold is looked at after the window.
+    def _take_all(self, messages: list[Message], signals: Signals, *, more: bool) -> list[Message]:
+        """Take the batches that these messages are, until the runner says stop. Returns the last one where it may go
+        on, as there may be `more`."""
+        targets = signals.targets()
+        for number, start, stop in cut(list(map(_PARTITION, messages)), self._job.batch_size):
+            if more and stop == len(messages) and stop - start < self._job.batch_size:
+                return messages[start:]
+            if signals.stopped():
+                break
+            batch = messages[start:stop]
+            if targets is not None and _OFFSET(batch[-1]) >= targets.get(number, 0):
+                batch = [message for message in batch if _OFFSET(message) < targets.get(number, 0)]
+            if batch:
+                self._take(number, batch)
+                signals.working()
+        return []
+
+    def _take(self, number: int, batch: list[Message]) -> None:
+        """Note a batch of one partition and commit it; what small messages hold is looked at after the window.
 
         Large ones are looked at now: keeping them makes the allocator touch fresh memory for each, which costs several
         times the look.
         """
-        offsets, partitions = list(map(_OFFSET, messages)), list(map(_PARTITION, messages))
-        if any(map(_ERROR, messages)):
-            self._refuse(messages)
-        for partition, offset in dict(zip(partitions, offsets, strict=True)).items():  # the last of each partition
-            self._next[partition] = offset + 1
-        values = list(map(_VALUE, messages))
+        now_ns, count = monotonic_ns(), len(batch)
+        self._next[number] = _OFFSET(batch[-1]) + 1
+        self._moved.add(number)
+        values = list(map(_VALUE, batch))
         if self._history is not None:
-            self._history.read(partitions, values, offsets, self._looked_ns, now_ns)
-            self._looked_ns = now_ns
-        self._kept.append((partitions, values, now_ns))
-        self._kept_bytes += len(messages) * self._job.message_size
+            self._history.read([number] * count, values, list(map(_OFFSET, batch)), self._taken_ns, now_ns)
+        if self._job.end_to_end:
+            self._seen.note_receipt(number, count, now_ns, self._number)
+        self._slices.note(count, self._taken_ns, now_ns)
+        self._taken_ns = now_ns
+        self._kept.setdefault(number, []).extend(values)
+        self._kept_bytes += count * self._job.message_size
         if self._job.message_size > KEPT_MESSAGE_BYTES_MAX or self._kept_bytes > KEPT_BYTES_MAX:
             self._look_through()
-
-    def _row(self, requests: int, messages: int, sent_ns: int, done_ns: int) -> None:
-        size = messages * self._job.message_size
-        self._seen.rows.append(RequestRow(-1, requests, messages, size, sent_ns, done_ns, OK))
+        self._commit_after_batch(number, now_ns)
 
     def _reached(self, targets: Mapping[int, int] | None) -> bool:
-        return targets is not None and all(offset >= targets[number] for number, offset in self._next.items())
+        """Whether everything up to the targets is taken, before the runner says stop."""
+        if targets is None or any(offset < targets.get(number, 0) for number, offset in self._next.items()):
+            return False
+        self._seen.dry = bool(self._next)
+        return True
 
-    def _commit_after_batch(self, messages: Sequence[Message], now_ns: int) -> None:
+    def _commit_after_batch(self, number: int, now_ns: int) -> None:
         job = self._job
         if job.commit == "every_batch":
-            read = {message.partition() or 0 for message in messages}
-            self._commit(read, wait=self._seen.commits % COMMITS_UNDER_WAY_MAX == 0)
+            self._commit([number], wait=(self._seen.commits + 1) % job.in_flight == 0)
         elif job.commit_interval_ms is not None and now_ns - self._committed_ns >= job.commit_interval_ms * 1_000_000:
             self._committed_ns = now_ns
-            self._commit(self._next, wait=False)
+            self._commit(sorted(self._moved), wait=(self._seen.commits + 1) % job.in_flight == 0)
 
-    def _commit(self, partitions: Iterable[int], *, wait: bool) -> None:
-        """Commit how far the partitions are read; raises `DriverError` where this or an earlier one failed."""
+    def _commit(self, partitions: Sequence[int], *, wait: bool) -> None:
+        """Commit how far the partitions are read; raises `DriverError` where this or an earlier one failed. Answers
+        come in the order of the commits, so who waits for one has waited for all before it."""
         offsets = [TopicPartition(self._job.topic, number, self._next[number]) for number in partitions]
+        self._moved.difference_update(partitions)
         if wait:
-            for place in self._kafka.commit(offsets=offsets, asynchronous=False) or ():
-                self._on_commit(place.error, [])
+            self._note_answer(None, self._kafka.commit(offsets=offsets, asynchronous=False) or [])
         else:
+            self._commits_under_way += 1
             self._kafka.commit(offsets=offsets, asynchronous=True)
         self._seen.commits += 1
-        if self._commit_failed:
-            raise DriverError(f"commit of group {self._job.group!r}: {self._commit_failed}")
+        self._refuse_failed_commit()
 
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        self._commits_under_way -= 1
+        self._note_answer(error, places)
+
+    def _note_answer(self, error: KafkaError | None, places: Sequence[TopicPartition]) -> None:
         failed = error or next((place.error for place in places if place.error is not None), None)
         if failed is not None:
             self._commit_failed = failed.str()
 
+    def _refuse_failed_commit(self) -> None:
+        if self._commit_failed:
+            raise DriverError(f"commit of group {self._job.group!r}: {self._commit_failed}")
+
+    def _finish(self) -> None:
+        """Commit what is not committed, give the partitions back, so that nothing is fetched, and wait for the commits
+        that are under way."""
+        if self._moved:
+            self._commit(sorted(self._moved), wait=True)
+        self._kafka.assign([])
+        deadline = monotonic() + COMMITTED_WITHIN_S
+        while self._commits_under_way > 0:
+            if monotonic() > deadline:
+                raise DriverError(
+                    f"no answer to a commit of group {self._job.group!r} within {COMMITTED_WITHIN_S:.0f} s"
+                )
+            self._poll()
+            self._refuse_failed_commit()
+
     def _look_through(self) -> None:
-        ids, job = self._seen.ids, self._job
-        for partitions, values, came_ns in self._kept:
-            for partition, count in Counter(partitions).items() if job.end_to_end else ():
-                self._seen.note_receipt(partition, count, came_ns)
-            for partition, value in zip(partitions, values, strict=True):
-                ids[partition] += value[:ID_BYTES].ljust(ID_BYTES, NO_ID)
-                if not payload_is_right(value, job):
-                    self._seen.wrong_payloads += 1
+        for number, values in self._kept.items():
+            ids, wrong = look_through(values, self._job.message_size)
+            self._seen.ids[number] += ids
+            self._seen.wrong_payloads += wrong
         self._kept.clear()
         self._kept_bytes = 0
 

@@ -1,9 +1,7 @@
-"""The needs of both ends: from librdkafka, and from the interpreter while a window lasts."""
+"""The needs of both ends from librdkafka."""
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException
@@ -11,25 +9,13 @@ from confluent_kafka import KafkaException
 from workloads.clients.drivers.api import DriverError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from confluent_kafka import Consumer, Producer
 
     from workloads.clients.drivers.api import ConsumeJob, ProduceJob
 
 CONNECT_WITHIN_S: Final = 10.0
-POLL_S: Final = 0.05
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """The messages of a window are many and live until its end: looking for garbage among them only costs time."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+# The wait for what comes next; the runner's word is heard between two of them.
+POLL_S: Final = 0.02
 
 
 def learn(kafka: Producer | Consumer, job: ProduceJob | ConsumeJob) -> None:

@@ -1,20 +1,16 @@
 """The producer of the driver `kafka`.
 
 librdkafka forms the requests itself, in threads of its own: `batch.num.messages` puts a batch into one request, and
-the brokers count what really came. The driver sees this much without slowing the client down:
-
-- Which messages failed is certain: failures alone are reported back, one callback each.
-- How many are acknowledged is read between sends: handed over, less those still on their way. Rows are slices of 10 ms
-  with a latency histogram, for which acknowledgements are matched to sends in order. Where partitions overtake each
-  other that mixes up single latencies; their sum, and so the mean, stays exact.
+the brokers count what really came. The driver asks to be told of the last message of each batch alone, because one
+callback a message would cost more than everything else. A batch is handed over in one call and leaves as one request,
+so what became of its last message became of all.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from operator import itemgetter
-from time import monotonic, monotonic_ns
+from functools import partial
+from time import monotonic, monotonic_ns, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer as KafkaProducer
@@ -28,38 +24,39 @@ from workloads.clients.drivers.api import (
     DriverError,
     Produced,
     ProduceJob,
-    RequestRow,
-    payloads,
+    Signals,
+    WindowOrder,
 )
-from workloads.clients.drivers.kafka.library import CONNECT_WITHIN_S, POLL_S, learn, without_garbage_collection
+from workloads.clients.drivers.kafka.batches import CALL_MESSAGES_MAX, Feed
+from workloads.clients.drivers.kafka.library import CONNECT_WITHIN_S, POLL_S, learn
+from workloads.clients.drivers.payloads import Stock
 from workloads.clients.drivers.slices import Slices
 from workloads.clients.history import FAIL, NO_OFFSET, SEND, UNKNOWN, Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from confluent_kafka import KafkaError, Message
 
     from workloads.clients.history import History
 
-# Messages and bytes handed to librdkafka and not acknowledged yet: enough that it never starves, few enough that the
-# latency is the cluster's and not that of the client's own queue.
-UNACKNOWLEDGED_MAX: Final = 20_000
-UNACKNOWLEDGED_BYTES_MAX: Final = 64 * 1024 * 1024
-# Messages handed over in one call, for one partition: whole batches, so that each request is full.
-HANDED_OVER_MESSAGES: Final = 500
-HANDED_OVER_BYTES_MAX: Final = 4 * 1024 * 1024
-# Payloads are made before the window up to this much memory; beyond, they are large, and making one costs little
-# beside sending it.
-PREPARED_BYTES_MAX: Final = 512 * 1024 * 1024
-BYTES_OBJECT_BYTES: Final = 41  # what Python needs beside the payload
+# Payloads made before a window that ends by the runner's word: at first a guess, a tenth of a second at 200,000
+# messages/s; then half as many again as the last window took.
+FIRST_WINDOW_MESSAGES: Final = 20_000
+FIRST_WINDOW_BYTES_MAX: Final = 64 * 1024 * 1024
 # Whole batches are handed over and leave at once, so this bounds only the wait for a rest of one. It is long, because
 # a producer that is interrupted in the middle of a batch must not have its first half sent.
-LINGER_MS: Final = 200
+LINGER_MS: Final = 1000
 # About two and a half seconds. A later failure has the broker's reason; a timeout has none.
 RETRIES_MAX: Final = 5
 STATISTICS_MS: Final = 50
 FLUSH_S: Final = 0.005
+# librdkafka waits in whole milliseconds; less than one is slept through in parts of this length, so that
+# acknowledgements are heard in time and the brokers have the processor.
+NAP_S_MAX: Final = 0.0002
+POLL_S_MIN: Final = 0.001
+# At a fixed rate, a cluster that falls behind leaves the client with this much at most.
+BACKLOG_BYTES_MAX: Final = 1024 * 1024 * 1024
 # Names that differ between librdkafka and the drivers.
 _STATUS: Final = {"KAFKA_STORAGE_ERROR": STORAGE_FAILED}
 # librdkafka refuses these itself; of any other error an earlier attempt may have been stored.
@@ -70,25 +67,31 @@ class Producer:
     def __init__(self, job: ProduceJob, history: History | None = None) -> None:
         self._job = job
         self._history = history
-        self._failed: dict[int, str] = {}  # counter -> error
-        self._sends: list[tuple[int, int]] = []
-        chunk = self._chunk_messages()
-        self._payloads = self._payload_chunks(chunk)
+        self._order = WindowOrder(0)
+        self._feed = Feed(job.partitions, job.in_flight, job.batch_size, job.message_size)
+        self._stock = Stock(job)
+        self._counter = 0  # of the next message
+        self._window_began = 0  # at this counter
+        self._rows: list[dict[str, Any]] = [{"value": b""} for _ in range(max(CALL_MESSAGES_MAX, job.batch_size))]
+        self._produced = Produced()
+        self._slices = Slices(job.message_size, 0, latencies=True)
         self._brokers_up = False
+        answer_within_ms = int(job.answer_within_s * 1000)
         largest = 2 * job.batch_size * job.message_size + 100_000
         self._kafka = KafkaProducer(
             {
                 "bootstrap.servers": ",".join(job.bootstrap),
                 "acks": job.acks,
-                "message.timeout.ms": int(job.answer_within_s * 1000),
+                "message.timeout.ms": answer_within_ms,
                 "retries": RETRIES_MAX,
-                "linger.ms": LINGER_MS,
+                "linger.ms": min(LINGER_MS, answer_within_ms // 2),
                 "batch.num.messages": job.batch_size,
                 "batch.size": max(1_000_000, largest),
                 "message.max.bytes": max(1_000_000, largest),
-                "queue.buffering.max.messages": self._on_their_way_max(chunk) + chunk,
+                "max.in.flight.requests.per.connection": job.in_flight,
+                # The feed and the backlog bound what is handed over.
+                "queue.buffering.max.messages": 0,
                 "queue.buffering.max.kbytes": 2_097_151,
-                "delivery.report.only.error": history is None,
                 "socket.nagle.disable": True,
                 "enable.sparse.connections": False,
                 "statistics.interval.ms": STATISTICS_MS,
@@ -111,120 +114,142 @@ class Producer:
             known = [broker["state"] for broker in brokers if broker["nodeid"] >= 0]
             self._brokers_up = bool(known) and all(state == "UP" for state in known)
 
-    def run(self) -> Produced:
-        slices = Slices(self._job)
-        with without_garbage_collection():
-            handed_over = self._send(slices)
-        slices.close()
-        return self._told(slices.rows, handed_over)
+    def prepare(self, order: WindowOrder) -> None:
+        """Make payloads: all of an exact number, else as many as the window probably takes."""
+        self._order = order
+        self._stock.prepare(self._expected() if order.messages is None else order.messages)
 
-    def _send(self, slices: Slices) -> list[tuple[int, range]]:
-        """Hand everything over and wait until nothing is on its way; the answer is which counters went where."""
-        kafka, chunk, job = self._kafka, self._chunk_messages(), self._job
-        rows: list[dict[str, Any]] = [{"value": b""} for _ in range(chunk)]
-        on_their_way_max = self._on_their_way_max(chunk)
-        sent: list[tuple[int, range]] = []
-        on_delivery = self._on_failure if self._history is None else self._on_end
-        total, started_ns = 0, monotonic_ns()
-        for number, values in enumerate(self._payloads):
-            intended_ns = None if job.rate is None else started_ns + int(total / job.rate * NS_PER_S)
-            self._wait(slices, total, on_their_way_max, intended_ns)
-            now_ns = monotonic_ns()
-            if job.duration_s is not None and now_ns - started_ns > job.duration_s * NS_PER_S:
-                break
-            for row, value in zip(rows, values, strict=False):
-                row["value"] = value
-            partition = (number + job.producer) % job.partitions
-            taken = kafka.produce_batch(job.topic, rows[: len(values)], partition=partition, on_delivery=on_delivery)
-            if taken < len(values):
-                raise DriverError(f"librdkafka took {taken} of {len(values)} messages that were handed to it")
-            sent.append((partition, range(total, total + len(values))))
-            self._sends.append((total, intended_ns or now_ns))
-            total += len(values)
-            slices.sent(total, intended_ns or now_ns)
-            kafka.poll(0)
-            slices.acknowledged(total - len(kafka))
-        self._finish(slices, total)
-        return sent
+    def _expected(self) -> int:
+        if not self._counter:
+            return min(FIRST_WINDOW_MESSAGES, FIRST_WINDOW_BYTES_MAX // self._job.message_size)
+        return (self._counter - self._window_began) * 3 // 2
 
-    def _wait(self, slices: Slices, total: int, on_their_way_max: int, until_ns: int | None) -> None:
-        """Let acknowledgements come in until few enough are on their way and the moment has come."""
-        kafka = self._kafka
-        while (on_their_way := len(kafka)) > on_their_way_max or (until_ns is not None and monotonic_ns() < until_ns):
-            slices.acknowledged(total - on_their_way)
-            left_s = POLL_S if until_ns is None else (until_ns - monotonic_ns()) / NS_PER_S
-            kafka.poll(max(0.0, min(POLL_S, left_s)) if on_their_way <= on_their_way_max else POLL_S)
-        slices.acknowledged(total - on_their_way)
+    def run(self, signals: Signals) -> Produced:
+        self._window_began = self._counter
+        self._produced = Produced()
+        self._slices = Slices(self._job.message_size, self._order.number, latencies=True)
+        if self._order.rate is None:
+            self._send(signals)
+        else:
+            self._send_paced(signals, self._order.rate)
+        self._finish(signals)
+        self._slices.close()
+        self._produced.rows = self._slices.rows
+        self._produced.sent = self._counter - self._window_began
+        return self._produced
 
-    def _finish(self, slices: Slices, total: int) -> None:
-        """Wait until nothing is on its way; a flush does not let the rest of a batch linger."""
-        while on_their_way := self._kafka.flush(FLUSH_S):
-            slices.acknowledged(total - on_their_way)
-        slices.acknowledged(total)
+    def _send(self, signals: Signals) -> None:
+        """Keep every partition fed."""
+        kafka, feed, batch = self._kafka, self._feed, self._job.batch_size
+        while (left := self._left()) != 0 and not signals.stopped():
+            given = feed.next(None if left is None else -(-left // batch))
+            for number, batches in given:
+                self._hand_over(number, batches, monotonic_ns())
+            kafka.poll(0 if given else POLL_S)
+            self._tell_of_work(signals)
 
-    def _chunk_messages(self) -> int:
-        """Whole batches: one at a fixed rate, else some hundred messages."""
-        batch, size = self._job.batch_size, self._job.message_size
-        if self._job.rate is not None:
-            return batch
-        return max(1, min(HANDED_OVER_MESSAGES, HANDED_OVER_BYTES_MAX // size) // batch) * batch
+    def _send_paced(self, signals: Signals, rate: float) -> None:
+        """Hand over one batch at a time, when it is due or, where the client or the memory is behind, later; never
+        ahead. Partitions take turns."""
+        job, started_ns = self._job, monotonic_ns()
+        batches = 0
+        while self._left() != 0:
+            due_ns = started_ns + int(batches * job.batch_size / rate * NS_PER_S)
+            if not self._wait_until(due_ns, signals):
+                return
+            number = (batches + job.producer) % job.partitions
+            self._feed.under_way[number] += 1
+            self._hand_over(number, 1, due_ns)
+            batches += 1
 
-    def _on_their_way_max(self, chunk: int) -> int:
-        return max(2 * chunk, min(UNACKNOWLEDGED_MAX, UNACKNOWLEDGED_BYTES_MAX // self._job.message_size))
+    def _wait_until(self, due_ns: int, signals: Signals) -> bool:
+        """Let acknowledgements come in until the moment has come; False where the runner says stop before."""
+        batch_bytes = self._job.batch_size * self._job.message_size
+        while not signals.stopped():
+            left_s = (due_ns - monotonic_ns()) / NS_PER_S
+            full = sum(self._feed.under_way) * batch_bytes > BACKLOG_BYTES_MAX
+            if 0 < left_s < POLL_S_MIN and not full:
+                sleep(min(left_s, NAP_S_MAX))
+            self._kafka.poll(POLL_S if full else min(POLL_S, left_s) if left_s >= POLL_S_MIN else 0)
+            self._tell_of_work(signals)
+            if left_s <= 0 and not full:
+                return True
+        return False
 
-    def _payload_chunks(self, chunk: int) -> Iterator[Sequence[bytes]]:
-        """The payloads in chunks; made beforehand where the memory allows."""
-        job = self._job
-        if job.messages is None:
-            return self._endless_chunks(chunk)
-        if job.messages * (job.message_size + BYTES_OBJECT_BYTES) > PREPARED_BYTES_MAX:
-            return self._chunks(chunk, job.messages)
-        return iter(list(self._chunks(chunk, job.messages)))
+    def _left(self) -> int | None:
+        """Messages that the window still has to send; None where the runner ends it."""
+        if self._order.messages is None:
+            return None
+        return self._order.messages - (self._counter - self._window_began)
 
-    def _chunks(self, chunk: int, total: int) -> Iterator[Sequence[bytes]]:
-        for first in range(0, total, chunk):
-            yield list(payloads(self._job, first, min(chunk, total - first)))
+    def _hand_over(self, number: int, batches: int, sent_ns: int) -> None:
+        """Give batches of one partition to librdkafka, in one call."""
+        job, left = self._job, self._left()
+        messages = batches * job.batch_size if left is None else min(batches * job.batch_size, left)
+        rows = self._rows[:messages]
+        for row, value in zip(rows, self._stock.take(messages), strict=True):
+            row["value"] = value
+        each = None if self._history is None else partial(self._on_end, self._history, sent_ns)
+        lasts = self._ask_for_ends(rows, number, sent_ns)
+        taken = self._kafka.produce_batch(job.topic, rows, partition=number, on_delivery=each)
+        if taken < messages:
+            raise DriverError(f"librdkafka took {taken} of {messages} messages that were handed to it")
+        for last in lasts:
+            del last["callback"]
+        self._produced.sends.append((self._counter, sent_ns))
+        self._counter += messages
 
-    def _endless_chunks(self, chunk: int) -> Iterator[Sequence[bytes]]:
-        return self._chunks(chunk, 1 << COUNTER_BITS)
+    def _ask_for_ends(self, rows: Sequence[dict[str, Any]], number: int, sent_ns: int) -> list[dict[str, Any]]:
+        """Put callbacks into the rows that end a batch, and return these."""
+        lasts = []
+        for first in range(0, len(rows), self._job.batch_size):
+            stop = min(first + self._job.batch_size, len(rows))
+            counters = range(self._counter + first, self._counter + stop)
+            rows[stop - 1]["callback"] = partial(self._on_batch_end, number, counters, sent_ns)
+            lasts.append(rows[stop - 1])
+        return lasts
 
-    def _on_failure(self, error: KafkaError | None, message: Message) -> None:
-        assert error is not None, "only failures are reported"
-        self._failed[counter_of(message)] = _STATUS.get(error.name(), error.name())
+    def _on_batch_end(
+        self, number: int, counters: range, sent_ns: int, error: KafkaError | None, message: Message
+    ) -> None:
+        self._feed.under_way[number] -= 1
+        if error is None:
+            self._slices.note(len(counters), sent_ns, monotonic_ns())
+        self._produced.note(number, counters, OK if error is None else _status(error))
+        if self._history is not None:
+            self._on_end(self._history, sent_ns, error, message)
 
-    def _on_end(self, error: KafkaError | None, message: Message) -> None:
+    def _on_end(self, history: History, sent_ns: int, error: KafkaError | None, message: Message) -> None:
         """Note the end of a message, good or bad, in the history."""
-        assert self._history is not None, "only a history asks for ends"
         detail, outcome, offset = "", OK, message.offset()
         if error is not None:
-            self._on_failure(error, message)
-            detail = _STATUS.get(error.name(), error.name())
+            detail = _status(error)
             outcome = FAIL if detail in _NEVER_SENT else UNKNOWN
         elif self._job.acks == 0:  # it left, and nobody knows where it came
             outcome = UNKNOWN
-        counter, partition = counter_of(message), message.partition()
-        assert partition is not None, "each message is sent to a partition"
-        _, invoked_ns = self._sends[bisect_right(self._sends, counter, key=itemgetter(0)) - 1]
-        first = (self._job.producer << COUNTER_BITS) + counter
+        number = message.partition()
+        assert number is not None, "each message is sent to a partition"
+        first = (self._job.producer << COUNTER_BITS) + counter_of(message)
         offset = NO_OFFSET if outcome != OK or offset is None else offset
-        self._history.note(Operation(SEND, partition, first, 1, offset, invoked_ns, monotonic_ns(), outcome, detail))
+        history.note(Operation(SEND, number, first, 1, offset, sent_ns, monotonic_ns(), outcome, detail))
 
-    def _told(self, rows: list[RequestRow], handed_over: Sequence[tuple[int, range]]) -> Produced:
-        """The sent messages, without those that failed."""
-        produced = Produced(rows, self._sends)
-        for partition, counters in handed_over:
-            produced.sent += len(counters)
-            start = counters.start
-            for failed in sorted(self._failed.keys() & set(counters)) if self._failed else ():
-                produced.note(partition, range(start, failed), OK)
-                produced.note(partition, range(failed, failed + 1), self._failed[failed])
-                start = failed + 1
-            produced.note(partition, range(start, counters.stop), OK)
-        return produced
+    def _tell_of_work(self, signals: Signals) -> None:
+        if self._produced.acknowledged:
+            signals.working()
+
+    def _finish(self, signals: Signals) -> None:
+        """Wait until nothing is on its way; a flush does not let the rest of a batch linger."""
+        while any(self._feed.under_way):
+            self._kafka.flush(FLUSH_S)
+            self._tell_of_work(signals)
 
     def close(self) -> None:
         self._kafka.purge()
         self._kafka.flush(1)
+
+
+def _status(error: KafkaError) -> str:
+    return _STATUS.get(error.name(), error.name())
 
 
 def counter_of(message: Message) -> int:

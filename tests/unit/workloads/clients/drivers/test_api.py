@@ -1,5 +1,4 @@
-"""What drivers share: payloads that tell themselves apart, jobs that cross to a process, counts that add up, and when a
-job that goes by time is over."""
+"""What drivers share: jobs that cross to a process, and counts that add up."""
 
 from __future__ import annotations
 
@@ -13,34 +12,16 @@ from hypothesis import strategies as st
 
 from tests.unit.workloads.clients.jobs import consume_job, produce_job
 from workloads.clients.drivers import api
-from workloads.clients.drivers.api import COUNTER_BITS, OK, Deadline, Produced, ProduceJob
+from workloads.clients.drivers.api import OK, Consumed, ConsumeJob, Produced, ProduceJob, RequestRow
 from workloads.errors import UserError
-
-
-@given(st.integers(0, 2**16 - 1), st.integers(0, 2**48 - 50), st.integers(1, 40), st.integers(8, 64))
-def test_payloads_are_unique_of_their_size_and_right(producer: int, first: int, count: int, size: int) -> None:
-    made = list(api.payloads(produce_job(Path(), producer=producer, message_size=size), first, count))
-    job = consume_job(Path(), message_size=size)
-    assert len(set(made)) == count
-    assert all(len(payload) == size and api.payload_is_right(payload, job) for payload in made)
-    numbers = [int.from_bytes(payload[:8], "big") for payload in made]
-    assert numbers == [(producer << COUNTER_BITS) + counter for counter in range(first, first + count)]
-
-
-@given(st.integers(9, 64), st.data())
-def test_a_payload_that_is_changed_behind_its_id_or_in_its_length_is_wrong(size: int, data: st.DataObject) -> None:
-    (payload,) = api.payloads(produce_job(Path(), message_size=size), 5, 1)
-    job = consume_job(Path(), message_size=size)
-    at = data.draw(st.integers(8, size - 1))
-    changed = payload[:at] + bytes([payload[at] ^ data.draw(st.integers(1, 255))]) + payload[at + 1 :]
-    assert not api.payload_is_right(changed, job)
-    assert not api.payload_is_right(payload[:at], job)
-    assert not api.payload_is_right(payload + b"\xa5", job)
 
 
 def test_jobs_cross_to_the_client_as_json_and_come_back_the_same(tmp_path: Path) -> None:
     sent_over = json.loads(json.dumps(asdict(produce_job(tmp_path))))
     assert ProduceJob(**{**sent_over, "bootstrap": tuple(sent_over["bootstrap"])}) == produce_job(tmp_path)
+    sent_over = json.loads(json.dumps(asdict(consume_job(tmp_path))))
+    lists = {name: tuple(sent_over[name]) for name in ("bootstrap", "partitions")}
+    assert ConsumeJob(**{**sent_over, **lists}) == consume_job(tmp_path)
 
 
 def test_a_driver_that_is_not_there_is_refused_with_those_that_are() -> None:
@@ -66,18 +47,32 @@ def test_every_message_that_is_noted_is_acknowledged_or_has_failed(notes: list[t
     assert OK not in found.failed
 
 
-def test_a_job_that_goes_by_time_is_over_so_long_after_its_first_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(api, "monotonic", lambda: now)
-    deadline, endless = Deadline(2.0), Deadline(None)
-    now = 1000.0
-    assert not deadline.over, "no message has come"
-    for each in (deadline, endless):
-        each.begin()
-    now = 1001.9
-    deadline.begin()
-    assert not deadline.over
-    now = 1002.0
-    assert deadline.over, "a second beginning moves nothing"
-    now = 1e12
-    assert not endless.over
+def test_what_came_of_windows_adds_up() -> None:
+    whole = Produced()
+    for number, (partition, status) in enumerate([(0, OK), (1, OK), (0, "X"), (0, OK), (1, "X")]):
+        part = Produced([RequestRow(partition, 1, 2, 32, number, number + 1, status)], [(2 * number, number)], sent=2)
+        part.note(partition, range(2 * number, 2 * number + 2), status)
+        whole.extend(part)
+    assert [row.sent_ns for row in whole.rows] == list(range(5))
+    assert whole.sends == [(0, 0), (2, 1), (4, 2), (6, 3), (8, 4)]
+    assert (whole.sent, whole.failed) == (10, {"X": 4})
+    assert whole.acknowledged == {0: [range(2), range(6, 8)], 1: [range(2, 4)]}
+
+
+def test_what_was_read_in_windows_is_one_sequence_and_the_last_says_whether_it_is_dry() -> None:
+    whole = Consumed()
+    for number, dry in ((1, False), (2, True)):
+        part = Consumed([RequestRow(-1, 1, 1, 16, 0, 1, OK)], {0: bytearray([number]), number: bytearray()})
+        part.note_receipt(0, 1, 10 * number, number)
+        part.wrong_payloads, part.commits, part.dry = number, 3, dry
+        whole.extend(part)
+    assert whole.ids == {0: bytearray([1, 2]), 1: bytearray(), 2: bytearray()}
+    assert whole.receipts == {0: [(1, 10, 1), (1, 20, 2)]}
+    assert (len(whole.rows), whole.wrong_payloads, whole.commits, whole.dry) == (2, 3, 6, True)
+
+
+def test_consecutive_messages_of_a_partition_are_noted_as_one() -> None:
+    found = Produced()
+    for partition, counters in ((0, range(3)), (1, range(3, 4)), (0, range(4, 6)), (0, range(6, 9))):
+        found.note(partition, counters, OK)
+    assert found.acknowledged == {0: [range(3), range(4, 9)], 1: [range(3, 4)]}
