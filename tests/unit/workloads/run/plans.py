@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.unit.workloads.spec.files import spec, text
+from workloads.results import SCHEMA_VERSION
 from workloads.spec.plan import Plan, resolve
 
 EXPERIMENTS = "experiments: {one: {message_size: 32B, batch_size: [10, 20], mode: [split, streaming]}}"
@@ -20,3 +23,12 @@ def plan(
         architectures=architectures, experiments=experiments, profiles=f"profiles: {{steady: {profile}}}", trials=trials
     )
     return resolve(spec(source), "steady")
+
+
+def manifest_of(of: Plan, **changed: Any) -> dict[str, Any]:
+    """The manifest of a run that has just begun, as far as a run reads it back."""
+    return {
+        "schema_version": SCHEMA_VERSION, "spec_hash": of.spec_hash, "profile": of.profile, "started": "",
+        "ended": None, "planned": [], "tries": of.effort.tries, "spent": {}, "blocks": {}, "rounds": {},
+        "sustained": {}, **changed,
+    }  # fmt: skip

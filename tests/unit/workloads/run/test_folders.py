@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.workloads.run.plans import plan
+from tests.unit.workloads.run.plans import manifest_of, plan
 from workloads.errors import UserError
-from workloads.results import SCHEMA_VERSION, ResultsFolder
+from workloads.results import ResultsFolder
 from workloads.run.folders import FolderInUse, RunFolder, choose
 from workloads.run.manifest import new_manifest
 from workloads.spec.plan import Plan
@@ -23,10 +23,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def run_before(folder: Path, of: Plan, *, ended: str | None) -> None:
-    ResultsFolder(folder).write_manifest({
-        "schema_version": SCHEMA_VERSION, "spec_hash": of.spec_hash, "profile": "steady", "started": "",
-        "ended": ended, "planned": [], "sizes": {},
-    })  # fmt: skip
+    ResultsFolder(folder).write_manifest(manifest_of(of, ended=ended))
 
 
 def test_the_first_run_gets_the_first_number(results: Path) -> None:

@@ -13,8 +13,7 @@ from workloads.trial.record import FAILED, VALID, TrialRecord
 
 def good(trial: Trial) -> TrialRecord:
     record = TrialRecord(trial, verdict=VALID)
-    record.produced = [{"acknowledged": 2469, "window_s": 2.0}]
-    record.consumed = [{"consumed": 198, "window_s": 2.0}]
+    record.rates = {"producer": [1000.0, 1469.0], "consumer": [99.0]}
     return record
 
 
@@ -50,14 +49,14 @@ def test_a_plain_line_says_trial_place_and_rates(capsys: pytest.CaptureFixture[s
     assert third.endswith(f"{small.trials[2].id}: FAILED: broker-1 was ended by SIGKILL")
 
 
-def test_warm_ups_are_not_counted_and_shown_only_when_they_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    warmed = plan(trials="trials: {warmup: 1}")
-    (warmup,) = (trial for trial in warmed.trials if trial.kind == "warmup")
+def test_blocks_that_are_added_are_counted_from_then_on(capsys: pytest.CaptureFixture[str]) -> None:
+    small = plan()
     shown = PlainProgress()
-    shown.begin(warmed, 0)
-    shown.trial_ends(good(warmup))
-    shown.trial_ends(bad(warmup))
-    assert capsys.readouterr().out == f"[0/4] {warmup.id}: FAILED: broker-1 was ended by SIGKILL\n"
+    shown.begin(small, 0)
+    shown.grows(2)
+    shown.visit_begins(small.blocks[0].fleets[0].visits[0])
+    shown.trial_ends(good(small.trials[0]))
+    assert capsys.readouterr().out.startswith("[1/6, ")
 
 
 def test_trials_that_were_done_before_do_not_speed_up_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +66,7 @@ def test_trials_that_were_done_before_do_not_speed_up_the_pace(monkeypatch: pyte
     pace = Pace(small, 2)
     assert pace.left_s() is None
     now = 110.0
-    pace.count(small.trials[2])
+    pace.count()
     assert pace.left_s() == 10.0
 
 
@@ -77,7 +76,8 @@ def test_a_live_line_may_end_before_it_began_and_prints_what_failed(capsys: pyte
     shown = LiveProgress()
     shown.begin(small, 0)
     try:
-        shown.trial_begins(small.trials[0])
+        shown.visit_begins(small.blocks[0].fleets[0].visits[0])
+        shown.grows(4)
         shown.trial_ends(bad(small.trials[0]))
     finally:
         shown.end()

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.made_records import MadeTrial, trial_row
+from tests.unit.workloads.run.plans import manifest_of
 from tests.unit.workloads.spec.files import FILE, text
 from workloads.commands import run as command
 from workloads.errors import UserError
-from workloads.results import SCHEMA_VERSION, ResultsFolder
+from workloads.results import ResultsFolder
 from workloads.spec.plan import Plan, resolve
 from workloads.spec.spec import load
 
@@ -23,7 +24,7 @@ RESULTS = Path("results")
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     small = "{experiments: batch-size, messages: 300, tries: 2, architectures: [dsbs, static]"
-    more = "until: {ratio_interval: 10%, tries_max: 3}"
+    more = "budget_s: 60"
     Path(FILE).write_text(text(profiles=f"profiles: {{small: {small}}}, sure: {small}, {more}}}}}"))
 
 
@@ -39,15 +40,12 @@ def parsed(*words: str) -> argparse.Namespace:
 
 def run_before(folder: Path, *, tries: int, ended: str | None = "then") -> None:
     plan = resolve(load(Path(FILE)), "small")
-    ResultsFolder(folder).write_manifest({
-        "schema_version": SCHEMA_VERSION, "spec_hash": plan.spec_hash, "profile": "small", "started": "",
-        "ended": ended, "planned": [], "sizes": {}, "tries": tries,
-    })  # fmt: skip
+    ResultsFolder(folder).write_manifest(manifest_of(plan, ended=ended, tries=tries))
 
 
 def test_tries_take_the_place_of_the_profiles() -> None:
     plan, out = asked("--tries", "5")
-    assert (plan.tries, len(plan.blocks)) == (5, 5)
+    assert (plan.effort.tries, len(plan.blocks)) == (5, 5)
     assert out == RESULTS / "small-1"
 
 
@@ -55,19 +53,19 @@ def test_tries_are_added_to_the_newest_run_though_it_has_ended() -> None:
     run_before(RESULTS / "small-1", tries=2)
     run_before(RESULTS / "small-2", tries=4)
     plan, out = asked("--tries", "+2")
-    assert (plan.tries, out) == (6, RESULTS / "small-2")
+    assert (plan.effort.tries, out) == (6, RESULTS / "small-2")
 
 
 def test_the_same_command_goes_on_with_tries_that_were_interrupted_and_adds_no_more() -> None:
     run_before(RESULTS / "small-1", tries=4, ended=None)
     plan, out = asked("--tries", "+2")
-    assert (plan.tries, out) == (6, RESULTS / "small-1")
+    assert (plan.effort.tries, out) == (6, RESULTS / "small-1")
 
 
 def test_tries_may_be_added_to_a_run_in_any_folder() -> None:
     run_before(Path("mine"), tries=3)
     plan, out = asked("--tries", "+1", "--out", "mine")
-    assert (plan.tries, out) == (4, Path("mine"))
+    assert (plan.effort.tries, out) == (4, Path("mine"))
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "+1", "٣", " 5", "1e3", "10_000_000_001"])
@@ -83,7 +81,7 @@ def test_messages_are_a_whole_number_as_in_the_file(count: str, capsys: pytest.C
 def test_the_file_may_stand_behind_the_parts() -> None:
     Path(FILE).rename("mine.yaml")
     plan, _ = asked("--only", "mode=split", "try=2", "mine.yaml")
-    assert {trial.cell.mode for trial in plan.trials if trial.kind == "measured"} == {"split"}
+    assert {trial.cell.mode for trial in plan.trials} == {"split"}
     assert [block.number for block in plan.blocks] == [2]
 
 
@@ -103,35 +101,43 @@ def test_tries_that_cannot_be_are_refused(words: list[str], message: str) -> Non
         asked(*words)
 
 
+def test_tries_of_the_command_line_take_the_place_of_a_budget() -> None:
+    plan, _ = asked("--profile", "sure", "--tries", "3")
+    assert (plan.effort.budget_s, len(plan.blocks)) == (None, 3)
+
+
 def test_a_dry_run_says_the_order_and_starts_and_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(Path().rglob("*"))
     assert command.run(parsed("--dry-run", "--only", "mode=split")) == 0
     lines = capsys.readouterr().out.splitlines()
     plan = resolve(load(Path(FILE)), "small", ["mode=split"])
-    said = [line.strip() for line in lines if line.startswith("    ")]
-    assert [line for line in said if "warm-up" not in line and "sizing" not in line] == [
-        trial.id for trial in plan.trials if trial.kind != "warmup"
+    assert [line.strip() for line in lines if line.startswith("    ")] == [
+        visit.cell.id for block in plan.blocks for fleet in block.fleets for visit in fleet.visits
     ]
-    assert len(said) == len(plan.trials)
+    assert lines[0].startswith(f"small: {len(plan.trials)} trials of 2 cells into results/small-1, about ")
     assert lines[1] == "block 1"
     assert lines[2].startswith(
-        "  a cluster of static (brokers=3, partitions=3, replication_factor=1, acks=1, fsync=never"
+        "  clusters of dsbs, static side by side (brokers=3, partitions=3, replication_factor=1, acks=1, fsync=never"
     )
-    assert lines[3] == "    warm-up of calibration"
     assert sorted(Path().rglob("*")) == before
 
 
 def test_a_dry_run_says_what_is_done_and_what_may_not_be_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    trial = resolve(load(Path(FILE)), "sure").trials[-1]
+    """A cell is done in a block when it is on all architectures; else it is measured again as a whole."""
+    plan = resolve(load(Path(FILE)), "sure")
+    done, half = plan.blocks[1].fleets[0].visits[:2]
     run_before(Path("mine"), tries=2, ended=None)
-    ResultsFolder(Path("mine")).write_trial(trial_row(MadeTrial("static", name=trial.id)), [])
+    for trial in (*done.trials, half.trials[0]):
+        ResultsFolder(Path("mine")).write_trial(trial_row(MadeTrial("static", name=trial.id)), [])
     assert command.run(parsed("--profile", "sure", "--dry-run", "--out", "mine")) == 0
     said = capsys.readouterr().out
-    assert said.startswith("sure: at most 24 trials of 4 cells into mine, about ")
-    assert "block 2\n" in said
-    assert "block 3, if the ratios are not known well enough by then\n" in said
-    assert f"    {trial.id}, which is done\n" in said
-    assert said.count("which is done") == 1
+    assert said.startswith("sure: at least 16 trials of 4 cells into mine, about ")
+    assert said.endswith("more blocks, if the ratios are not known well enough by then and the budget lasts\n")
+    first, second = said.split("block 2\n")
+    assert "which is done" not in first
+    assert f"    {done.cell.id}, which is done\n" in second
+    assert second.count("which is done") == 1
+    assert "block 3" not in said
 
 
 @pytest.mark.parametrize("words", [[], ["--dry-run"]])

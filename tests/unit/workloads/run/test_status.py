@@ -16,7 +16,7 @@ def run_of(path: Path, *, planned: list[str], ended: str | None, **verdicts: tup
     folder = ResultsFolder(path)
     folder.write_manifest({
         "schema_version": SCHEMA_VERSION, "spec_hash": "x", "profile": "quick", "started": "at dawn", "ended": ended,
-        "planned": planned, "sizes": {},
+        "planned": planned,
     })  # fmt: skip
     for trial, (verdict, reason) in verdicts.items():
         made = MadeTrial("static", name=trial, columns={"verdict": verdict, "reason": reason})
