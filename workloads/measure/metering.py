@@ -34,6 +34,11 @@ class Costs:
     coordination: list[_Counters] | None = None
     broker_requests: list[_Counters] | None = None
 
+    def drop(self, numbers: Collection[int]) -> None:
+        """Forget windows."""
+        for rows in (self.resources, self.coordination or [], self.broker_requests or []):
+            rows[:] = [row for row in rows if row["number"] not in numbers]
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:

@@ -13,6 +13,7 @@ from workloads.errors import BrokerlabError
 from workloads.run.allocation import rounds_for
 from workloads.run.arm import Arm, ClusterLost
 from workloads.run.manifest import new_manifest, now
+from workloads.run.pace import Pace
 from workloads.run.precision import Precision
 from workloads.run.rounds import first_turn
 from workloads.run.visit import VisitRun
@@ -79,7 +80,7 @@ class Run:
         self._spent = Spent(self._manifest.setdefault("spent", {}))
         # Finished by now, whatever came of it; a trial that failed in an earlier run is not, and runs again.
         self._over = {trial for trial, (verdict, _) in results.finished_trials().items() if verdict != FAILED}
-        self._rates: dict[tuple[str, str, str], float] = {}  # cell, architecture, role -> messages/s, the last seen
+        self._pace = Pace()
         self._arms: dict[str, Arm] = {}
         self._lost: dict[str, int] = {}  # architecture -> clusters lost in this fleet
         self._why: dict[str, str] = {}  # architecture -> why its last cluster was lost
@@ -241,7 +242,7 @@ class Run:
         if up:
             rate = await self._load_rate(visit, up)
             turn = first_turn(self._plan.seed, block, visit.cell.id)
-            run = VisitRun(visit, up, self._begin, self._rates, rounds, turn)
+            run = VisitRun(visit, up, self._begin, self._pace, rounds, turn)
             self._progress.visit_begins(visit)
             await run.run(rate)
             records = run.records
@@ -267,7 +268,7 @@ class Run:
             return None
         known: dict[str, float] = self._manifest["sustained"]
         if cell.sustained_key not in known:
-            found = await VisitRun(visit, up, self._begin_plainly, {}, 1, 0).sustained(SUSTAINED_S)
+            found = await VisitRun(visit, up, self._begin_plainly, Pace(), 1, 0).sustained(SUSTAINED_S)
             if found is None:
                 return None
             known[cell.sustained_key] = found

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from workloads.run.arm import Arm
+    from workloads.run.pace import Pace
     from workloads.spec.plan import Visit
     from workloads.trial.record import TrialRecord
 
@@ -30,21 +31,19 @@ SPARE: Final = 1.5
 
 
 class VisitRun:
-    """`rates` remembers messages/s by cell, architecture and role, from visit to visit."""
-
     def __init__(
         self,
         visit: Visit,
         arms: Mapping[str, Arm],  # those that are up, by architecture
         begin: Callable[[Arm, Visit], TrialRun],
-        rates: dict[tuple[str, str, str], float],
+        pace: Pace,
         rounds: int,
         turn: int,
     ) -> None:
         self._visit = visit
         self._rounds = rounds
         self._turn = turn
-        self._rates = rates
+        self._pace = pace
         self._arms = arms
         self._runs = {name: begin(arm, visit) for name, arm in arms.items()}
 
@@ -86,8 +85,17 @@ class VisitRun:
         await asyncio.gather(*(self._arms[name].guarded(run, step(run)) for name, run in self._live()))
 
     async def _round(self, window: str, turn: int) -> None:
-        for place, (name, run) in enumerate(in_turn(self._live(), self._turn + turn - 1), start=1):
-            await self._arms[name].guarded(run, self._window(name, run, window, turn, place))
+        """Once more, with longer windows, where they were too short for the slowest architecture."""
+        cell = self._visit.cell
+        while True:
+            for place, (name, run) in enumerate(in_turn(self._live(), self._turn + turn - 1), start=1):
+                await self._arms[name].guarded(run, self._window(name, run, window, turn, place))
+            live = self._live()
+            duration_s = live[0][1].record.trial.length.duration_s if live else None
+            if duration_s is None or not self._pace.lengthens(cell, window, duration_s, [name for name, _ in live]):
+                return
+            for _, run in live:
+                run.record.drop(window, turn)
 
     async def _window(self, name: str, run: TrialRun, window: str, turn: int, place: int) -> None:
         """One architecture's turn, again where it was disturbed; consumers get more where they ran dry."""
@@ -96,8 +104,8 @@ class VisitRun:
         while attempt < ATTEMPTS_MAX:
             await self._ready(name, run, window, fills)
             run.number += 1
-            found = await run.window(at(number=run.number, attempt=attempt + 1))
-            self._note_rates(name, run)
+            found = await run.window(at(number=run.number, attempt=attempt + 1), self._longer(window))
+            self._pace.note(self._visit.cell, name, run.record.rates)
             if found is None and (fills := fills + 1) < FILLS_MAX:
                 continue
             attempt += 1
@@ -111,15 +119,13 @@ class VisitRun:
             await run.catch_up()
         if window != CONSUMPTION or length.duration_s is None:
             return
-        known = self._rates.get((self._visit.cell.id, name, "consumer")) or 2 * max(
-            run.record.rates.get("producer", [0.0])
-        )
-        wanted = known * (length.lead_s + length.duration_s) * SPARE * 2**fills
+        cell, window_s = self._visit.cell, length.lead_s + length.duration_s * self._longer(window)
+        known = self._pace.rate(cell, name, "consumer") or 2 * self._pace.rate(cell, name, "producer")
+        wanted = known * window_s * SPARE * 2**fills
         stored = run.record.acknowledged - run.record.consumed
-        least = self._visit.cell.messages_least
+        least = cell.messages_least
         if stored < wanted:
             await run.fill(max(least, -(-int(wanted - stored) // least) * least))
 
-    def _note_rates(self, name: str, run: TrialRun) -> None:
-        for role, found in run.record.rates.items():
-            self._rates[self._visit.cell.id, name, role] = found[-1]
+    def _longer(self, window: str) -> float:
+        return self._pace.factor(self._visit.cell, window)

@@ -94,6 +94,12 @@ class TrialRecord:
             steps = as_history(done, self.trial.id)
             self.history = steps if self.history is None else pa.concat_tables([self.history, steps])
 
+    def drop(self, window: str, turn: int) -> None:
+        """Forget the windows of a round, which is measured once more; what clients did in them stays counted."""
+        gone = {each.at.number for each in self.windows if (each.at.window, each.at.round) == (window, turn)}
+        self.windows = [each for each in self.windows if each.at.number not in gone]
+        self.costs.drop(gone)
+
     def fail(self, reason: str) -> None:
         self.verdict, self.reason = FAILED, reason
 

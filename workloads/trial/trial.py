@@ -145,9 +145,9 @@ class TrialRun:
 
     # --- windows ------------------------------------------------------------------------------------------
 
-    async def window(self, at: Place) -> Window | None:
-        """Measure; None where consumers came to the end of what is stored before the window could close, which tells
-        nothing: it is to be filled, and measured under another number."""
+    async def window(self, at: Place, longer: float = 1.0) -> Window | None:
+        """Measure, so many times `longer` than asked for. None where consumers came to the end of what is stored before
+        the window could close, which tells nothing: it is to be filled, and measured under another number."""
         who = self._who(at.window)
         length = self.record.trial.length
         self.record.doing = f"in its window of {at.window}"
@@ -161,7 +161,7 @@ class TrialRun:
                 self._faulted.add(at.window)
                 await self.faults.begin(at.window)
                 await faults.enter_async_context(self.faults.during(at.window))
-            stretch = await (self._whole(at, who) if length.duration_s is None else self._cut(at, who))
+            stretch = await (self._whole(at, who) if length.duration_s is None else self._cut(at, who, longer))
         load = machine.load()
         if stretch is None:
             return None
@@ -177,7 +177,7 @@ class TrialRun:
         ends = {PRODUCTION: self.clients.producers, CONSUMPTION: self.clients.consumers}
         return ends.get(window) or [*self.clients.consumers, *self.clients.producers]
 
-    async def _cut(self, at: Place, who: Sequence[Client]) -> tuple[int, int] | None:
+    async def _cut(self, at: Place, who: Sequence[Client], longer: float) -> tuple[int, int] | None:
         """A stretch of time out of the middle of the clients' work."""
         length = self.record.trial.length
         assert length.duration_s is not None, "a window of so many messages is whole"
@@ -185,7 +185,7 @@ class TrialRun:
         async with await self.clients.begin(who, targets) as work:
             lasted = await work.lasts(length.lead_s)
             opened_ns = monotonic_ns()
-            lasted = lasted and await work.lasts(length.duration_s)
+            lasted = lasted and await work.lasts(length.duration_s * longer)
             closed_ns = monotonic_ns()
             await work.stop()
             await self._note_rates(work)
