@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contract.backend import asynchronous
+from tests.unit.workloads.measure.working import work, workers
 from workloads.clients.drivers.api import BrokerStatistics
 from workloads.measure import metering
 from workloads.measure.metering import Costs, Meter
 from workloads.measure.resources import Usage
-from workloads.processes.process import Process, ProcessFailed
-
-# Works for a tenth of a second of processor time, writes it down, and says so; for each line that it is told.
-WORKS = """
-import os, sys, time
-for line in sys.stdin:
-    end = time.process_time() + 0.1
-    while time.process_time() < end:
-        pass
-    print("worked", flush=True)
-"""
-WITHIN_S = 20.0
-
-
-@asynccontextmanager
-async def workers(folder: Path, *names: str) -> AsyncIterator[dict[str, tuple[str, Process]]]:
-    found = {}
-    try:
-        async with asyncio.timeout(WITHIN_S):
-            for name in names:
-                command = [sys.executable, "-S", "-c", WORKS]
-                process = await Process.start(name, command, folder / f"{name}.log", spoken_with=True)
-                found[name] = ("broker", process)
-                await work(process)  # it has started
-            yield found
-    finally:
-        for _, process in found.values():
-            await process.stop()
-
-
-async def work(process: Process) -> None:
-    await process.write_line(b"")
-    assert await process.read_line() == b"worked\n"
-
+from workloads.processes.process import ProcessFailed
+from workloads.trial.record import Place
 
 def statistics(broker: int, *, lookups: int, commits: int, produced: int, cpu_ns: int = 0) -> BrokerStatistics:
     coordination = {"lookup": (lookups, 10 * lookups, 1000 * lookups), "commit": (commits, commits, commits)}
@@ -68,7 +34,7 @@ class Answers:
 
 async def cost(meter: Meter, without: Sequence[str] = (), wall_s: float = 2.0) -> Costs:
     costs = Costs()
-    await meter.end("production", wall_s, costs, without)
+    await meter.end(Place(3, "production"), wall_s, costs, without)
     return costs
 
 
@@ -79,9 +45,9 @@ async def test_a_window_costs_what_each_process_used_in_it(tmp_path: Path) -> No
         await meter.begin()
         await work(processes["broker-1"][1])
         busy, idle = (await cost(meter)).resources
-    assert [(row["node"], row["role"], row["window"], row["wall_s"]) for row in (busy, idle)] == [
-        ("broker-1", "broker", "production", 2.0),
-        ("broker-2", "broker", "production", 2.0),
+    assert [(row["node"], row["role"], row["number"], row["window"], row["wall_s"]) for row in (busy, idle)] == [
+        ("broker-1", "broker", 3, "production", 2.0),
+        ("broker-2", "broker", 3, "production", 2.0),
     ]
     assert busy["cpu_user_s"] + busy["cpu_system_s"] >= 0.09
     assert idle["cpu_user_s"] + idle["cpu_system_s"] <= 0.05
@@ -104,11 +70,20 @@ async def test_brokers_counters_are_told_as_what_was_added_and_not_where_nothing
         await meter.begin()
         costs = await cost(meter)
     assert costs.coordination == [
-        {"node": "broker-1", "window": "production", "operation": "lookup", "count": 3, "bytes": 30, "wait_s": 3e-6}
+        {
+            "node": "broker-1",
+            "number": 3,
+            "window": "production",
+            "operation": "lookup",
+            "count": 3,
+            "bytes": 30,
+            "wait_s": 3e-6,
+        }
     ]
     assert costs.broker_requests == [
         {
             "node": "broker-1",
+            "number": 3,
             "window": "production",
             "operation": "produce",
             "requests": 1,
@@ -131,17 +106,19 @@ async def test_a_counter_that_appears_in_the_window_counts_from_nothing(tmp_path
 @asynchronous
 async def test_windows_add_up_in_one_trial(tmp_path: Path) -> None:
     costs = Costs()
-    for window, count in (("production", 3), ("consumption", 4)):
+    for number, (window, count) in enumerate((("production", 3), ("production", 5), ("consumption", 4)), start=1):
         meter = Meter(
             {},
             Answers(
-                [statistics(1, lookups=0, commits=0, produced=0)], [statistics(1, lookups=count, commits=0, produced=0)]
+                [statistics(1, lookups=0, commits=0, produced=0)],
+                [statistics(1, lookups=count, commits=0, produced=count)],
             ),
         )
         await meter.begin()
-        await meter.end(window, 1.0, costs)
-    counted = [(row["window"], row["count"]) for row in costs.coordination or ()]
-    assert counted == [("production", 3), ("consumption", 4)]
+        await meter.end(Place(number, window), 1.0, costs)
+    for rows, column in ((costs.coordination, "count"), (costs.broker_requests, "requests")):
+        counted = [(row["number"], row["window"], row[column]) for row in rows or ()]
+        assert counted == [(1, "production", 3), (2, "production", 5), (3, "consumption", 4)]
 
 
 @asynchronous

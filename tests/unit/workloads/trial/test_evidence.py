@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tests.unit.workloads.clients.jobs import consume_job, produce_job
 from tests.unit.workloads.run.plans import plan
+from tests.unit.workloads.trial.records import load
 from workloads.clients.client_files import Ids, write_consumed, write_produced
 from workloads.clients.drivers.api import OK, Consumed, Produced, RequestRow
 from workloads.clients.history import READ, SEND, History, Operation, history_path
 from workloads.results import history_schema, request_schema
+from workloads.spec.plan import Trial
+from workloads.spec.settings import Length
 from workloads.trial.evidence import examine
-from workloads.trial.record import Size, TrialRecord
+from workloads.trial.record import Place, TrialRecord, Window
 
-(TRIAL, *_) = plan().trials
+TRIAL = replace(plan().trials[0], length=Length(6, None))
 STORED = {0: [0, 1, 2, 3], 1: [4, 5]}
 
 
@@ -48,9 +52,12 @@ def examined(folder: Path, record: TrialRecord, *, history: bool = False) -> lis
     return asyncio.run(examine(record, [producer], [consumer], stored, {0: 4, 1: 2}, history=history))
 
 
-def record(*, messages: int = 6, failed: dict[str, int] | None = None, wrong: int = 0) -> TrialRecord:
-    found = TrialRecord(TRIAL, Size(messages, messages))
-    found.produced, found.consumed = [part(failed)], [{"consumed": 6, "wrong_payloads": wrong, "window_s": 1.0}]
+def record(of: Trial = TRIAL, *, failed: dict[str, int] | None = None, wrong: int = 0) -> TrialRecord:
+    found = TrialRecord(of)
+    for each in (part(failed), {"consumed": 6, "wrong_payloads": wrong, "window_s": 1.0}):
+        found.note_part(each)
+    for number, window in enumerate(("production", "consumption"), start=1):
+        found.windows.append(Window(Place(number, window), None, None, load()))
     return found
 
 
@@ -60,12 +67,24 @@ def test_a_trial_that_balances_has_its_counts_its_requests_and_its_latency_in_th
     assert of.audited == {"sent": 6, "acknowledged": 6, "stored": 6, "consumed": 6}
     assert of.requests is not None
     assert of.requests.schema.equals(request_schema())
-    assert [row["trial_id"] for row in of.latency] == [TRIAL.id]
+    assert [(row["trial_id"], row["window_number"]) for row in of.latency] == [(TRIAL.id, 1)]
     assert of.history is None
 
 
+def test_every_window_that_produces_sends_the_messages_of_one(tmp_path: Path) -> None:
+    of = record()
+    of.windows.append(Window(Place(3, "production", round=2), None, None, load()))
+    assert examined(tmp_path, of) == ["6 messages were sent, not 12"]
+
+
+def test_a_trial_by_time_has_no_number_of_messages_to_send(tmp_path: Path) -> None:
+    timed = replace(TRIAL, length=Length(None, 0.5))
+    assert examined(tmp_path, record(timed)) == []
+
+
 def test_what_failed_what_is_missing_and_what_is_wrong_is_found(tmp_path: Path) -> None:
-    assert examined(tmp_path, record(messages=8, failed={"X": 2}, wrong=1)) == [
+    more = replace(TRIAL, length=Length(8, None))
+    assert examined(tmp_path, record(more, failed={"X": 2}, wrong=1)) == [
         "2 messages: X",
         "6 messages were sent, not 8",
         "1 messages were received with a payload that nobody sent",

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.workloads.run.plans import plan
-from workloads.clients.drivers.api import DriverError
+from workloads.clients.drivers.api import DriverError, WindowOrder
 from workloads.spec.plan import Trial
 from workloads.trial.jobs import Jobs, refuse_shares, share
-from workloads.trial.record import Size
 
 
 @given(st.integers(0, 10_000), st.integers(1, 64))
@@ -38,46 +37,45 @@ def test_a_trial_fails_where_a_partition_is_read_by_nobody_or_by_two(shares: lis
 TWO = plan(
     experiments="""experiments:
   one: {message_size: 32B, batch_size: 10, mode: [split, streaming], producers: 2, consumers: 2, partitions: 3,
-        rate: 500, driver: kafka}
+        in_flight: 7, fetch_ahead: 9, driver: kafka}
+  two: {message_size: 32B, batch_size: 10, mode: load, load: 60%, driver: kafka}
 """,
-    profile="{experiments: one, messages: 301, tries: 1}",
+    profile="{experiments: [one, two], duration_s: 1, tries: 1}",
 )
-SPLIT, STREAMING = sorted(TWO.trials, key=lambda trial: trial.cell.mode)
+LOAD, SPLIT, STREAMING = sorted(TWO.trials, key=lambda trial: trial.cell.mode)
 
 
-WHOLE = Size(301, 301)
+def jobs(trial: Trial = SPLIT, timeout_s: float = 60.0) -> Jobs:
+    return Jobs(trial, ("here:1",), "trial-1", Path("work"), timeout_s)
 
 
-def jobs(trial: Trial = SPLIT, size: Size | None = WHOLE, timeout_s: float = 60.0) -> Jobs:
-    return Jobs(trial, size, ("here:1",), "trial-1", Path("work"), timeout_s)
-
-
-def test_producers_share_messages_and_rate_and_write_files_of_their_own() -> None:
+def test_producers_are_two_and_write_files_of_their_own() -> None:
     first, second = (jobs().produce(number) for number in range(2))
-    assert (first.messages, second.messages) == (151, 150)
-    assert (first.rate, second.rate) == (250, 250)
     assert (first.producer, second.producer) == (0, 1)
     assert first.out != second.out
-    assert (first.duration_s, first.history, first.tell_every) == (None, False, 0)
+    assert (first.in_flight, first.history, first.tell_every) == (7, False, 0)
+
+
+def test_producers_share_the_messages_and_the_rate_of_a_window() -> None:
+    orders = [jobs().order(4, number, 301, 500.0) for number in range(2)]
+    assert orders == [WindowOrder(4, 151, 250.0), WindowOrder(4, 150, 250.0)]
+
+
+def test_a_window_of_time_has_no_number_of_messages_and_one_without_a_rate_goes_as_fast_as_it_can() -> None:
+    assert jobs().order(1, 0, None, None) == WindowOrder(1, None, None)
 
 
 def test_consumers_share_the_partitions_and_one_group() -> None:
     first, second = (jobs().consume(number) for number in range(2))
     refuse_shares(3, [first.partitions, second.partitions])
     assert first.group == second.group
+    assert (first.in_flight, first.fetch_ahead) == (7, 9)
 
 
-def test_a_warm_up_goes_by_time() -> None:
-    timed = jobs(size=None)
-    timed = replace(timed, trial=replace(SPLIT, length=replace(SPLIT.length, duration_s=0.5)))
-    assert (timed.produce(0).messages, timed.produce(0).duration_s) == (None, 0.5)
-    assert timed.consume(0).duration_s == 0.5
-
-
-def test_receipts_are_noted_where_both_ends_run_together_and_it_is_no_warm_up() -> None:
+def test_receipts_are_noted_where_both_ends_run_together() -> None:
     assert jobs(STREAMING).consume(0).end_to_end
+    assert jobs(LOAD).consume(0).end_to_end
     assert not jobs(SPLIT).consume(0).end_to_end
-    assert not jobs(STREAMING, None).consume(0).end_to_end
 
 
 def test_a_producer_gives_up_before_its_trial_does() -> None:

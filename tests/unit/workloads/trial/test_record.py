@@ -1,72 +1,105 @@
-"""The record of a trial: its rates, its row whatever came of it, and the same under another trial's name."""
+"""The record of a trial: what is counted while it runs, and its row, whatever came of it."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from tests.unit.workloads.run.plans import plan
+from tests.unit.workloads.trial.records import load
 from workloads.faults.injection import Done
 from workloads.faults.script import Step
-from workloads.results import history_schema, request_schema, trial_schema
-from workloads.trial.record import FAILED, INVALID, Size, TrialRecord
+from workloads.results import history_schema, trial_schema, windows_type
+from workloads.trial.record import FAILED, INVALID, Place, TrialRecord, Window
 
 PLAN = plan()
-TRIAL, OTHER = PLAN.trials[:2]
+TRIAL = PLAN.trials[0]
+CUT = Window(Place(1, "production", round=1, attempt=1, place=2), 1_000, 2_000, load(0.5))
+WHOLE = Window(Place(3, "consumption", round=2, attempt=2), None, None, load())
 
 
 def filled() -> TrialRecord:
-    record = TrialRecord(TRIAL, Size(300, 200), create_topic_s=0.1, connect_s=0.2, join_s=0.3)
-    record.produced = [
-        {"sent": 200, "acknowledged": 190, "window_s": 2.0},
-        {"sent": 100, "acknowledged": 100, "window_s": 1.0},
-    ]
-    record.consumed = [{"consumed": 80, "window_s": 4.0}, {"consumed": 0, "window_s": 0.0}]
+    record = TrialRecord(TRIAL, create_topic_s=0.1, connect_s=0.2, join_s=0.3)
+    record.note_part({"sent": 200, "acknowledged": 190, "failed": {"X": 10}, "window_s": 2.0})
+    record.note_part({"sent": 100, "acknowledged": 95, "failed": {"X": 3, "Y": 2}, "window_s": 1.0})
+    record.note_part({"consumed": 80, "wrong_payloads": 1, "commits": 4, "window_s": 4.0})
+    record.note_part({"consumed": 0, "wrong_payloads": 2, "commits": 0, "window_s": 0.0})
+    record.windows += [CUT, WHOLE]
     record.verdict, record.reason = INVALID, "why"
     return record
 
 
-def test_rates_are_of_all_clients_together_over_the_longest_of_their_windows() -> None:
-    assert filled().rates() == (145.0, 20.0)
-    assert TrialRecord(TRIAL).rates() == (0.0, 0.0)
+def test_what_clients_did_in_each_window_adds_up() -> None:
+    record = filled()
+    assert (record.sent, record.acknowledged, record.consumed, record.wrong_payloads) == (300, 285, 80, 3)
+    assert record.failed == {"X": 13, "Y": 2}
 
 
 def test_a_row_has_every_column_of_the_schema_and_no_other() -> None:
     assert sorted(filled().row(PLAN)) == sorted(trial_schema().names)
 
 
-def test_a_row_says_what_was_asked_for_what_was_audited_and_the_verdict() -> None:
+def test_a_row_is_written_as_it_is() -> None:
+    row = filled().row(PLAN)
+    (read,) = pa.Table.from_pylist([row], schema=trial_schema()).to_pylist()
+    assert read == {name: row[name] for name in trial_schema().names}
+
+
+def test_a_window_is_a_row_with_its_place_its_stretch_and_what_the_machine_did() -> None:
+    assert {field.name for field in windows_type()} == set(CUT.row())
+    cut, whole = filled().row(PLAN)["windows"]
+    assert cut == {
+        "number": 1, "window": "production", "round": 1, "attempt": 1, "place": 2, "opened_ns": 1_000,
+        "closed_ns": 2_000, "wall_s": 1.0, "cores": 2, "busy_cores": 1.5, "stolen_cores": 0.0, "foreign_cores": 0.5,
+    }  # fmt: skip
+    assert (whole["opened_ns"], whole["closed_ns"]) == (None, None)
+    assert (whole["number"], whole["window"], whole["round"], whole["attempt"]) == (3, "consumption", 2, 2)
+
+
+def test_a_row_says_what_was_audited_the_verdict_and_what_was_held_equal() -> None:
     record = filled()
     record.audited = {"sent": 300, "acknowledged": 290, "stored": 280, "consumed": 80}
     row = record.row(PLAN)
-    assert {key: row[key] for key in ("messages", "to_consume", "sent", "acknowledged", "stored", "consumed")} == {
-        "messages": 300, "to_consume": 200, "sent": 300, "acknowledged": 290, "stored": 280, "consumed": 80,
-    }  # fmt: skip
-    assert (row["verdict"], row["reason"]) == ("invalid", "why")
+    assert {key: row[key] for key in ("sent", "acknowledged", "stored", "consumed")} == record.audited
+    assert (row["verdict"], row["reason"], row["kind"]) == ("invalid", "why", "measured")
     assert (row["create_topic_s"], row["connect_s"], row["join_s"]) == (0.1, 0.2, 0.3)
     assert (row["trial_id"], row["cell"], row["architecture"]) == (TRIAL.id, TRIAL.cell.id, "static")
+    assert (row["in_flight"], row["fetch_ahead"], row["rate"], row["load"]) == (5, 20, None, None)
+
+
+def test_architectures_that_differ_in_name_alone_have_equal_settings_in_their_rows() -> None:
+    names = "one: {coordinator: static}, other: {coordinator: static}, third: {coordinator: zookeeper}"
+    of = plan(architectures=f"architectures: {{{names}}}")
+    rows = {row["architecture"]: row for row in (TrialRecord(trial).row(of) for trial in of.trials)}
+    assert rows["one"]["settings"] == rows["other"]["settings"] == "static"
+    assert rows["third"]["settings"].startswith("zookeeper metadata=")
+    assert [rows[name]["architecture_rank"] for name in ("one", "other", "third")] == [0, 1, 2]
+
+
+def test_the_rate_of_a_load_is_in_the_row_with_the_share_that_it_is() -> None:
+    loaded = plan(
+        experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: load, load: 60%}}",
+        profile="{experiments: one, duration_s: 1, tries: 1}",
+    )
+    row = TrialRecord(loaded.trials[0], 1234.5).row(loaded)
+    assert (row["mode"], row["load"], row["rate"]) == ("load", 0.6, 1234.5)
 
 
 def test_a_trial_that_failed_keeps_what_it_had_in_its_row() -> None:
     record = filled()
-    record.verdict = FAILED
+    record.fail("broker-1 was ended")
     row = record.row(PLAN)
-    assert (row["sent"], row["acknowledged"], row["stored"], row["consumed"]) == (300, 290, 0, 0)
+    assert (row["sent"], row["acknowledged"], row["stored"], row["consumed"]) == (300, 285, 0, 0)
+    assert (row["verdict"], row["reason"], len(row["windows"])) == ("failed", "broker-1 was ended", 2)
     nothing = TrialRecord(TRIAL, verdict=FAILED, reason="the cluster did not start").row(PLAN)
-    assert (nothing["messages"], nothing["sent"], nothing["connect_s"]) == (0, 0, None)
+    assert (nothing["windows"], nothing["sent"], nothing["connect_s"]) == ([], 0, None)
 
 
-def test_what_is_known_stands_under_another_trials_name_and_the_first_keeps_its_own() -> None:
-    record = filled()
-    requests = pa.Table.from_pylist([{"trial_id": TRIAL.id, "role": "producer"}], schema=request_schema())
-    record.requests, record.latency = requests, [{"trial_id": TRIAL.id, "client": 0}]
-    again = record.under(OTHER)
-    assert again.row(PLAN)["trial_id"] == OTHER.id
-    assert again.rates() == record.rates()
-    assert again.requests is not None
-    assert again.requests.column("trial_id").to_pylist() == [OTHER.id]
-    assert [row["trial_id"] for row in again.latency] == [OTHER.id]
-    assert (record.trial, record.requests.column("trial_id").to_pylist()) == (TRIAL, [TRIAL.id])
+def test_a_trial_of_an_architecture_that_was_not_asked_for_ranks_behind_the_others() -> None:
+    stranger = replace(TRIAL, architecture=replace(TRIAL.architecture, name="stranger"))
+    assert TrialRecord(stranger).row(PLAN)["architecture_rank"] == 1
 
 
 @pytest.mark.parametrize("written", [True, False])
