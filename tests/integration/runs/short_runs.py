@@ -1,8 +1,4 @@
-"""Runs for tests: tiny, real, in this process or as a command of their own.
-
-`python -m tests.integration.runs.short_runs ARGUMENTS` is `brokerlab ARGUMENTS` without calibration trials, each of
-which costs the life of a cluster.
-"""
+"""Runs for tests: tiny, real, in this process or as a command of their own."""
 
 from __future__ import annotations
 
@@ -16,15 +12,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.unit.workloads.run.plans import plan, without_calibration
+from tests.unit.workloads.run.plans import plan
 from tests.unit.workloads.spec.files import text
-from workloads.__main__ import main
 from workloads.faults.script import Script
 from workloads.results import TRIALS, ResultsFolder
 from workloads.run.progress import PlainProgress
 from workloads.run.runner import Run, Summary
-from workloads.spec import plan as planning
-from workloads.spec.plan import Plan, Trial
+from workloads.spec.plan import Plan, Visit
 from workloads.trial.record import TrialRecord
 from workloads.trial.trial import NO_FAULTS
 
@@ -42,14 +36,14 @@ QUICK = plan(
 
 
 class Hooks(PlainProgress):
-    """Progress that lets a test do something when a trial begins."""
+    """Progress that lets a test do something when a cell begins on all architectures."""
 
-    def __init__(self, at_begin: Callable[[Trial], None] = lambda _: None) -> None:
+    def __init__(self, at_begin: Callable[[Visit], None] = lambda _: None) -> None:
         self._at_begin = at_begin
         self.ended: list[tuple[str, TrialRecord]] = []
 
-    def trial_begins(self, trial: Trial) -> None:
-        self._at_begin(trial)
+    def visit_begins(self, visit: Visit) -> None:
+        self._at_begin(visit)
 
     def trial_ends(self, record: TrialRecord) -> None:
         self.ended.append((record.trial.id, record))
@@ -64,7 +58,7 @@ def run_here(
 
 
 def ids(of: Plan = PLAN) -> set[str]:
-    return {trial.id for trial in of.trials if trial.kind != "warmup"}
+    return {trial.id for trial in of.sure_trials}
 
 
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
@@ -81,7 +75,7 @@ def spec_file(folder: Path, **pieces: str) -> Path:
 
 
 def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-W", "error", "-m", "tests.integration.runs.short_runs", *map(str, arguments)]
+    return [sys.executable, "-W", "error", "-m", "workloads", *map(str, arguments)]
 
 
 def run_command(spec: Path, out: Path) -> list[str]:
@@ -94,13 +88,3 @@ def started(words: Sequence[str], environment: Mapping[str, str] | None = None) 
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
         env=None if environment is None else {**os.environ, **environment},
     )  # fmt: skip
-
-
-def _main() -> int:
-    resolve = planning.resolve
-    vars(planning)["resolve"] = lambda *arguments: without_calibration(resolve(*arguments))
-    return main()
-
-
-if __name__ == "__main__":
-    sys.exit(_main())

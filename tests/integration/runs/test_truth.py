@@ -36,8 +36,8 @@ def test_every_trial_balances_and_is_written_whole(finished: Path) -> None:
     assert found.keys() == ids(QUICK) == {SPLIT, STREAMING}
     for row in found.values():
         assert (row["verdict"], row["reason"]) == ("valid", "")
-        assert [row[name] for name in ("messages", "sent", "acknowledged", "stored", "consumed")] == [MESSAGES] * 5
-        assert [name for name, value in row.items() if value is None] == ["rate"]
+        assert [row[name] for name in ("sent", "acknowledged", "stored", "consumed")] == [MESSAGES] * 4
+        assert [name for name, value in row.items() if value is None] == ["rate", "load"]
         assert min(row["create_topic_s"], row["connect_s"], row["join_s"]) > 0
 
 
@@ -129,7 +129,7 @@ def segment_of(run: TrialRun, partition: int) -> Path:
 
 
 def test_what_a_disk_loses_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = TrialRun._audit
+    real = TrialRun.audit
 
     async def loses_the_last_batch(run: TrialRun) -> None:
         segment = segment_of(run, 0)
@@ -137,7 +137,7 @@ def test_what_a_disk_loses_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         segment.write_bytes(whole[: _begin_of_last_batch(whole)])
         await real(run)
 
-    verdict, reason = outcome(tmp_path, monkeypatch, "_audit", loses_the_last_batch)
+    verdict, reason = outcome(tmp_path, monkeypatch, "audit", loses_the_last_batch)
     assert verdict == "invalid"
     assert "partition 0: 10 messages acknowledged and not stored (0." in reason
     assert "partition 0: 10 messages consumed and not stored (0." in reason
@@ -152,7 +152,7 @@ def _begin_of_last_batch(content: bytes) -> int:
 
 
 def test_what_a_disk_changes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = TrialRun._audit
+    real = TrialRun.audit
 
     async def flips_a_byte(run: TrialRun) -> None:
         segment = segment_of(run, 1)
@@ -161,14 +161,14 @@ def test_what_a_disk_changes_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
         segment.write_bytes(content)
         await real(run)
 
-    verdict, reason = outcome(tmp_path, monkeypatch, "_audit", flips_a_byte)
+    verdict, reason = outcome(tmp_path, monkeypatch, "audit", flips_a_byte)
     assert verdict == "failed"
     assert reason.startswith("log-reader: ")
     assert "at byte 0: its bytes are not those that its producer signed" in reason
 
 
 def test_what_somebody_else_sends_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = TrialRun._join
+    real = TrialRun.join
 
     async def with_a_stranger(run: TrialRun) -> None:
         assert isinstance(run.system, Brokerlab)
@@ -177,7 +177,7 @@ def test_what_somebody_else_sends_is_found(tmp_path: Path, monkeypatch: pytest.M
         await stubs[2].Produce(pb.ProduceRequest(topic=run.topic, partition=2, acks=1, records=records))
         await real(run)
 
-    verdict, reason = outcome(tmp_path, monkeypatch, "_join", with_a_stranger)
+    verdict, reason = outcome(tmp_path, monkeypatch, "join", with_a_stranger)
     assert verdict == "invalid"
     assert "partition 2: 1 messages stored and not acknowledged (9.7)" in reason
     assert "1 messages were received with a payload that nobody sent" in reason
@@ -197,8 +197,8 @@ def test_what_a_consumer_skips_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_fewer_messages_than_asked_for_are_no_valid_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Jobs.produce
-    monkeypatch.setattr(Jobs, "produce", lambda jobs, number: replace(real(jobs, number), messages=MESSAGES - 10))
+    real = Jobs.order
+    monkeypatch.setattr(Jobs, "order", lambda *asked: replace(real(*asked), messages=MESSAGES - 10))
     assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=0, invalid=1, failed=0)
     (row,) = rows(tmp_path).values()
     assert row["reason"] == "190 messages were sent, not 200"
