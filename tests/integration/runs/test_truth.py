@@ -14,6 +14,7 @@ import pytest
 from brokers.rpc import brokerlab_pb2 as pb
 from tests.integration.runs.short_runs import ONE_TRIAL, QUICK, ids, rows, run_here
 from workloads.clients.client_files import Ids, read_ids
+from workloads.clients.drivers.api import WindowOrder
 from workloads.results import REQUESTS
 from workloads.run.runner import Summary
 from workloads.systems.brokerlab import Brokerlab
@@ -197,8 +198,12 @@ def test_what_a_consumer_skips_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_fewer_messages_than_asked_for_are_no_valid_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Jobs.produce
-    monkeypatch.setattr(Jobs, "produce", lambda jobs, number: replace(real(jobs, number), messages=MESSAGES - 10))
+    real = Jobs.order
+
+    def fewer(jobs: Jobs, role: str, number: int) -> WindowOrder:
+        return replace(real(jobs, role, number), messages=MESSAGES - 10)
+
+    monkeypatch.setattr(Jobs, "order", fewer)
     assert run_here(tmp_path, ONE_TRIAL) == Summary(valid=0, invalid=1, failed=0)
     (row,) = rows(tmp_path).values()
     assert row["reason"] == "190 messages were sent, not 200"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.workloads.clients.jobs import consume_job, produce_job
 from workloads.clients.client_files import write_consumed, write_produced
-from workloads.clients.drivers.api import COUNTER_BITS, Consumed, Produced
+from workloads.clients.drivers.api import COUNTER_BITS, Consumed, Produced, Receipt
 from workloads.measure.end_to_end import _histogram, end_to_end
 from workloads.results import bucket_of
 
@@ -35,7 +35,7 @@ def consumer(folder: Path, number: int, seen: Consumed) -> Path:
 def test_each_message_counts_from_the_send_it_went_with_to_the_receipt_it_came_with(tmp_path: Path) -> None:
     producers = [producer(tmp_path, 0, (0, 100), (2, 200)), producer(tmp_path, 1, (0, 150))]
     seen = Consumed(ids={0: ids((0, 0), (1, 0), (0, 1)), 2: ids((0, 2), (0, 3))})
-    seen.receipts = {0: [(2, 400), (1, 500)], 2: [(2, 1000)]}
+    seen.receipts = {0: [Receipt(2, 400, 1), Receipt(1, 500, 1)], 2: [Receipt(2, 1000, 2)]}
     (row,) = end_to_end("t", producers, [consumer(tmp_path, 0, seen)])
     assert row == {
         "trial_id": "t", "client": 0, "kind": "end_to_end",
