@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.integration.kafka.cluster import Cluster
 from tests.integration.kafka.contract import make_topic
@@ -37,6 +38,15 @@ def spread(three: Cluster, topic: str) -> str:
     """A topic of three partitions, on all three brokers."""
     with RawClient(three.port(2)) as client:
         make_topic(client, topic)
+    return topic
+
+
+@pytest.fixture
+def batched(three: Cluster, topic: str) -> str:
+    """A topic of three partitions, of which a fetch brings ten messages at most."""
+    made = NewTopic(topic, 3, 1, config={"fetch_records_max": "10"})
+    admin = AdminClient({"bootstrap.servers": three.bootstrap})
+    admin.create_topics([made])[topic].result(30)
     return topic
 
 

@@ -15,7 +15,6 @@ import grpc
 import pytest
 from confluent_kafka import Consumer as Library
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.brokerlab_pb2_grpc import AdminStub
@@ -96,11 +95,8 @@ class Place:
 
 
 @pytest.fixture
-def place(three: Cluster, topic: str) -> Place:
-    admin = AdminClient({"bootstrap.servers": three.bootstrap})
-    made = NewTopic(topic, PARTITIONS, 1, config={"fetch_records_max": str(BATCH)})
-    admin.create_topics([made])[topic].result(PATIENCE_S)
-    return Place(three, topic)
+def place(three: Cluster, batched: str) -> Place:
+    return Place(three, batched)
 
 
 def produced(producer: Producer, number: int, words: Words, **order: Any) -> Produced:

@@ -10,7 +10,8 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 
 from workloads.clients.drivers.api import Consumed, ConsumeJob, DriverError, Signals, WindowOrder
 from workloads.clients.drivers.kafka.batches import cut
-from workloads.clients.drivers.kafka.library import POLL_S, learn
+from workloads.clients.drivers.kafka.commits import Commit, Commits
+from workloads.clients.drivers.kafka.library import POLL_S, failure_of, learn
 from workloads.clients.drivers.payloads import look_through
 from workloads.clients.drivers.slices import Slices
 
@@ -29,6 +30,7 @@ KEPT_BYTES_MAX: Final = 512 * 1024 * 1024
 KEPT_MESSAGE_BYTES_MAX: Final = 1024
 # While a group forms, or commits are under way: librdkafka says what comes of it only when a poll ends.
 JOIN_POLL_S: Final = 0.01
+COMMIT_POLL_S: Final = 0.001
 # A member is not polled between its windows, and must not be taken for dead. A day is the most that librdkafka takes.
 UNPOLLED_MS_MAX: Final = 86_400_000
 # Messages that are taken out of librdkafka's queue at once, as whole batches; never more than `fetch_ahead` batches, so
@@ -59,13 +61,13 @@ class Consumer:
         self._seen = Consumed()
         self._slices = Slices(job.message_size, 0, latencies=False)
         self._next: dict[int, int] = {}
-        self._moved: set[int] = set()  # partitions that were read on since their last commit
         self._assigned = False  # perhaps no partition: there may be more members
         self._settled = False
         self._lost = False  # what was this member's for good
         self._kept: dict[int, list[bytes]] = {}  # values of messages, in their order
         self._kept_bytes = 0
-        self._committed_ns = self._taken_ns = 0
+        self._taken_ns = 0
+        self._commits = Commits(job)
         self._commits_under_way = 0
         self._commit_failed = ""
         self._lump = min(-(-LUMP_MESSAGES // job.batch_size), job.fetch_ahead) * job.batch_size
@@ -140,8 +142,8 @@ class Consumer:
     def run(self, signals: Signals, *, both: bool) -> Consumed:
         self._seen = Consumed(ids={partition: bytearray() for partition in self._next})
         self._slices = Slices(self._job.message_size, self._number, latencies=False)
-        self._committed_ns = self._taken_ns = monotonic_ns()
-        self._moved.clear()
+        self._taken_ns = monotonic_ns()
+        self._commits.begin(self._taken_ns)
         try:
             self._kafka.assign([TopicPartition(self._job.topic, *place) for place in self._next.items()])
             if both or not self._next:
@@ -191,7 +193,6 @@ class Consumer:
         """
         now_ns, count = monotonic_ns(), len(batch)
         self._next[number] = _OFFSET(batch[-1]) + 1
-        self._moved.add(number)
         values = list(map(_VALUE, batch))
         if self._history is not None:
             self._history.read([number] * count, values, list(map(_OFFSET, batch)), self._taken_ns, now_ns)
@@ -203,7 +204,8 @@ class Consumer:
         self._kept_bytes += count * self._job.message_size
         if self._job.message_size > KEPT_MESSAGE_BYTES_MAX or self._kept_bytes > KEPT_BYTES_MAX:
             self._look_through()
-        self._commit_after_batch(number, now_ns)
+        if (due := self._commits.after_batch(number, self._next[number], now_ns)) is not None:
+            self._commit(due)
 
     def _reached(self, targets: Mapping[int, int] | None) -> bool:
         """Whether everything up to the targets is taken, before the runner says stop."""
@@ -212,21 +214,12 @@ class Consumer:
         self._seen.dry = bool(self._next)
         return True
 
-    def _commit_after_batch(self, number: int, now_ns: int) -> None:
-        job = self._job
-        if job.commit == "every_batch":
-            self._commit([number], wait=(self._seen.commits + 1) % job.in_flight == 0)
-        elif job.commit_interval_ms is not None and now_ns - self._committed_ns >= job.commit_interval_ms * 1_000_000:
-            self._committed_ns = now_ns
-            self._commit(sorted(self._moved), wait=(self._seen.commits + 1) % job.in_flight == 0)
-
-    def _commit(self, partitions: Sequence[int], *, wait: bool) -> None:
-        """Commit how far the partitions are read; raises `DriverError` where this or an earlier one failed. Answers
-        come in the order of the commits, so who waits for one has waited for all before it."""
-        offsets = [TopicPartition(self._job.topic, number, self._next[number]) for number in partitions]
-        self._moved.difference_update(partitions)
-        if wait:
-            self._note_answer(None, self._kafka.commit(offsets=offsets, asynchronous=False) or [])
+    def _commit(self, due: Commit) -> None:
+        """Raises `DriverError` where this commit or an earlier one failed."""
+        offsets = [TopicPartition(self._job.topic, *place) for place in due.places.items()]
+        if due.wait:
+            answered = self._kafka.commit(offsets=offsets, asynchronous=False) or []
+            self._commit_failed = self._commit_failed or failure_of(None, answered)
         else:
             self._commits_under_way += 1
             self._kafka.commit(offsets=offsets, asynchronous=True)
@@ -235,12 +228,7 @@ class Consumer:
 
     def _on_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         self._commits_under_way -= 1
-        self._note_answer(error, places)
-
-    def _note_answer(self, error: KafkaError | None, places: Sequence[TopicPartition]) -> None:
-        failed = error or next((place.error for place in places if place.error is not None), None)
-        if failed is not None:
-            self._commit_failed = failed.str()
+        self._commit_failed = self._commit_failed or failure_of(error, places)
 
     def _refuse_failed_commit(self) -> None:
         if self._commit_failed:
@@ -249,8 +237,8 @@ class Consumer:
     def _finish(self) -> None:
         """Commit what is not committed, give the partitions back, so that nothing is fetched, and wait for the commits
         that are under way."""
-        if self._moved:
-            self._commit(sorted(self._moved), wait=True)
+        if (due := self._commits.rest()) is not None:
+            self._commit(due)
         self._kafka.assign([])
         deadline = monotonic() + COMMITTED_WITHIN_S
         while self._commits_under_way > 0:
@@ -258,7 +246,7 @@ class Consumer:
                 raise DriverError(
                     f"no answer to a commit of group {self._job.group!r} within {COMMITTED_WITHIN_S:.0f} s"
                 )
-            self._poll()
+            self._refuse(self._kafka.consume(1, COMMIT_POLL_S))
             self._refuse_failed_commit()
 
     def _look_through(self) -> None:

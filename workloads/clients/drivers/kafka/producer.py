@@ -20,7 +20,6 @@ from workloads.clients.drivers.api import (
     ID_BYTES,
     NS_PER_S,
     OK,
-    STORAGE_FAILED,
     DriverError,
     Produced,
     ProduceJob,
@@ -28,7 +27,7 @@ from workloads.clients.drivers.api import (
     WindowOrder,
 )
 from workloads.clients.drivers.kafka.batches import CALL_MESSAGES_MAX, Feed
-from workloads.clients.drivers.kafka.library import CONNECT_WITHIN_S, POLL_S, learn
+from workloads.clients.drivers.kafka.library import CONNECT_WITHIN_S, POLL_S, learn, status_of
 from workloads.clients.drivers.payloads import Stock
 from workloads.clients.drivers.slices import Slices
 from workloads.clients.history import FAIL, NO_OFFSET, SEND, UNKNOWN, Operation
@@ -57,8 +56,6 @@ NAP_S_MAX: Final = 0.0002
 POLL_S_MIN: Final = 0.001
 # At a fixed rate, a cluster that falls behind leaves the client with this much at most.
 BACKLOG_BYTES_MAX: Final = 1024 * 1024 * 1024
-# Names that differ between librdkafka and the drivers.
-_STATUS: Final = {"KAFKA_STORAGE_ERROR": STORAGE_FAILED}
 # librdkafka refuses these itself; of any other error an earlier attempt may have been stored.
 _NEVER_SENT: Final = {"MSG_SIZE_TOO_LARGE", "_PURGE_QUEUE", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}
 
@@ -215,7 +212,7 @@ class Producer:
         self._feed.under_way[number] -= 1
         if error is None:
             self._slices.note(len(counters), sent_ns, monotonic_ns())
-        self._produced.note(number, counters, OK if error is None else _status(error))
+        self._produced.note(number, counters, OK if error is None else status_of(error))
         if self._history is not None:
             self._on_end(self._history, sent_ns, error, message)
 
@@ -223,7 +220,7 @@ class Producer:
         """Note the end of a message, good or bad, in the history."""
         detail, outcome, offset = "", OK, message.offset()
         if error is not None:
-            detail = _status(error)
+            detail = status_of(error)
             outcome = FAIL if detail in _NEVER_SENT else UNKNOWN
         elif self._job.acks == 0:  # it left, and nobody knows where it came
             outcome = UNKNOWN
@@ -246,10 +243,6 @@ class Producer:
     def close(self) -> None:
         self._kafka.purge()
         self._kafka.flush(1)
-
-
-def _status(error: KafkaError) -> str:
-    return _STATUS.get(error.name(), error.name())
 
 
 def counter_of(message: Message) -> int:
