@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from workloads.clients.client_files import Ids, Pairs
+    from workloads.clients.client_files import Ids, Pairs, Triples
     from workloads.trial.record import Window
 
 KIND: Final = "end_to_end"
@@ -30,12 +30,12 @@ def end_to_end(
     trial_id: str, producers: Sequence[Path], consumers: Sequence[Path], windows: Sequence[Window]
 ) -> list[dict[str, Any]]:
     """Rows for `latency/`, one a window and consumer that noted receipts in it; `producers` in the order of their
-    numbers. Whole windows cannot be told apart by time: the first stands for all of them."""
+    numbers."""
     sends = dict(enumerate(map(read_sends, producers)))
     rows = []
     for client, out in enumerate(consumers):
         ids, receipts = read_ids(out), read_receipts(out)
-        for window in windows if windows and windows[0].opened_ns is not None else windows[:1]:
+        for window in windows:
             found = [_latencies_ns(ids[each], receipts[each], sends, window) for each in receipts]
             if found and (histogram := _histogram(np.concatenate(found))):
                 row = {"latency_index": list(histogram), "latency_count": list(histogram.values())}
@@ -44,12 +44,13 @@ def end_to_end(
     return rows
 
 
-def _latencies_ns(ids: Ids, receipts: Pairs, sends: Mapping[int, Pairs], window: Window) -> Pairs:
-    """For each message of a partition that a known producer sent, and that came in the window."""
-    came_ns = np.repeat(receipts[:, 1], receipts[:, 0])
+def _latencies_ns(ids: Ids, receipts: Triples, sends: Mapping[int, Pairs], window: Window) -> Pairs:
+    """For each message of a partition that a known producer sent, and that came while the window was open."""
+    messages, came_ns, number = receipts.T
+    inside = number == window.at.number
     if window.opened_ns is not None and window.closed_ns is not None:
-        inside = (came_ns >= window.opened_ns) & (came_ns < window.closed_ns)
-        came_ns, ids = came_ns[inside], ids[inside]
+        inside &= (came_ns >= window.opened_ns) & (came_ns < window.closed_ns)
+    ids, came_ns = ids[np.repeat(inside, messages)], np.repeat(came_ns[inside], messages[inside])
     producers, counters = ids >> np.uint64(COUNTER_BITS), (ids & _COUNTER_MASK).astype(np.int64)
     found = [np.empty(0, np.int64)]
     for producer, sent in sends.items():
