@@ -1,12 +1,12 @@
-"""What Spark found: finished rows, sorted, ready to be written, drawn and told.
+"""What the analysis found: finished rows, sorted, ready to be written, drawn and told.
 
-What comes after this in the analysis computes nothing from raw records: tables, figures and the report only arrange.
+What comes after this computes nothing from raw records: tables, figures and the report only arrange.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Found = Mapping[str, Any]
@@ -21,21 +21,48 @@ _ORDER = ("others", "batch_size", "message_size", "mode")
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Every finished DataFrame of the analysis, as rows."""
+    """Everything that the analysis found, as rows.
 
-    trials: tuple[Found, ...]  # one row a trial and role, calibration trials too
-    cells: tuple[Found, ...]
-    ratios: tuple[Found, ...]
-    latency: tuple[Found, ...]
-    over_time: tuple[Found, ...]
-    coordination: tuple[Found, ...]
-    resources: tuple[Found, ...]
-    batches: tuple[Found, ...]
-    equality: tuple[Found, ...]
-    published: tuple[Found, ...]  # the paper's numbers, unchanged
-    paper_comparison: tuple[Found, ...]
-    paper_audit: tuple[Found, ...]
-    scale: tuple[Found, ...]  # of `brokerlab scale`, where its table is in the folder
+    CELL is cell, others, message_size, batch_size, mode; ARCH is architecture, architecture_rank. `role` is production
+    or consumption. An interval is of 95 % unless the column says otherwise; what is not known is None.
+    """
+
+    # A window and role (a window `both` gives two): trial_id, kind, CELL, ARCH, system, try, round, place, number,
+    # window, role, verdict, reason, messages, window_s, rps, kbps (None where it does not count), foreign (share of the
+    # machine), attempts, used, disturbed, unsettled, few.
+    windows: tuple[Found, ...] = ()
+    # A trial and role, calibration trials too, with the audit's counts; rps and kbps are means of the used windows.
+    trials: tuple[Found, ...] = ()
+    # CELL, ARCH, role, metric (rps | kbps): n (blocks), windows, mean, sd, cv, low, high, geometric.
+    cells: tuple[Found, ...] = ()
+    # CELL, ARCH, role, against, against_rank, n (blocks), rounds, ratio, low, high, sd, degrees, moderated, p, verdict
+    # (faster | slower | undecided | one try | too few), equal (the 90 % interval lies within 5 %), survives
+    # (Benjamini-Hochberg at 5 % within the pair), rounds_more (None when decided).
+    ratios: tuple[Found, ...] = ()
+    # ARCH, against, against_rank, family (production | consumption | streaming), metric (rps | cpu_us), n (blocks),
+    # cells, left_out (cells that a block lacks), ratio, low, high, sd, degrees, p, p_holm (None unless primary and
+    # rps), primary, verdict, equal. A cpu_us ratio below 1 is cheaper; its verdict is cheaper or dearer.
+    pooled: tuple[Found, ...] = ()
+    # Two names of one architecture, by family and `all`: ARCH, against, family, n, ratio, low, high, comparisons,
+    # false_alarms, alarm_low, alarm_high (Clopper-Pearson), floor (a factor: no claim below it).
+    zero: tuple[Found, ...] = ()
+    # CELL, ARCH, load, rate (asked for), achieved, n (blocks), ack_p50_us, ack_p99_us, e2e_p50_us, e2e_p99_us.
+    load: tuple[Found, ...] = ()
+    latency: tuple[Found, ...] = ()  # of records of before, and of the gRPC driver's production
+    over_time: tuple[Found, ...] = ()
+    # Costs have a role beside the window: for a produced message, or for a consumed one. Streaming has both.
+    coordination: tuple[Found, ...] = ()
+    resources: tuple[Found, ...] = ()
+    batches: tuple[Found, ...] = ()
+    equality: tuple[Found, ...] = ()
+    published: tuple[Found, ...] = ()  # the paper's numbers, unchanged
+    paper_comparison: tuple[Found, ...] = ()  # a published cell and role, once
+    paper_audit: tuple[Found, ...] = ()
+    scale: tuple[Found, ...] = ()  # of `brokerlab scale`, where its table is in the folder
+    # schema_version, primary (pairs of architecture and against), window_s (None: whole windows), rounds (the fewest
+    # and the most of a cell in a block), blocks, in_flight (values), fetch_ahead (values), cores, windows, disturbed,
+    # unsettled, few, unknown (windows whose foreign load is not known), precision, budget_s, spent_s, duration_s.
+    protocol: Found = field(default_factory=dict)
 
     @property
     def architectures(self) -> tuple[str, ...]:
