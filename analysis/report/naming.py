@@ -68,14 +68,15 @@ def names(architectures: Sequence[str], manifest: Mapping[str, Any] | None) -> d
 
 
 def _apart(one: Name, alike: Sequence[Name]) -> Name:
-    """The name with a label of its own: by what a commit promises, or by the name, which the first one needs not."""
-    first = alike[0]
-    if first == one and len({other.commit for other in alike}) == 1:
-        return one
-    if one.commit and (one.metadata, one.commit) == (first.metadata, first.commit):
-        return Name(one.name, f"{one.label}, again", f"the same as {first.name}, under another name")
-    by_commit = sum(other.commit == one.commit for other in alike) == 1
-    return replace(one, label=f"{one.label}, a commit {one.commit}" if by_commit else f"{one.label} ({one.name})")
+    """The name with a label of its own among those that have its label: by its commit, or as the same once more."""
+    firsts = {other.commit: other for other in reversed(alike)}
+    first = firsts[one.commit]
+    label = f"{one.label}, a commit {one.commit}" if len(firsts) > 1 else one.label
+    if first == one:
+        return replace(one, label=label)
+    if not one.commit:
+        return replace(one, label=f"{label} ({one.name})")
+    return replace(one, label=f"{label}, again", metadata=f"the same as {first.name}, under another name")
 
 
 def _name(name: str, settings: Settings, *, each_time: bool) -> Name:

@@ -23,6 +23,8 @@ from analysis.report.summary import Summary
 
 _ASSETS = Path(__file__).parent / "assets"
 _TEMPLATES = Path(__file__).parent / "templates"
+# A browser that is told this fetches nothing, whatever a text in the page should say.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _LONG_TEXT = 60
 _ROWS_OPEN, _ROWS_SHOWN = 40, 600
 _MARKED = {"faster": "faster", "slower": "slower", "invalid": "slower", "failed": "slower", "holds": "faster"}
@@ -56,6 +58,7 @@ def page(
     every = commands.cells(found, manifest)
     return _environment({cell for cell, _, _ in every}, manifest).get_template("page.html.j2").render(
         title=f"brokerlab: {run or 'a run'}",
+        policy=_POLICY,
         style=(_ASSETS / "report.css").read_text(),
         script=(_ASSETS / "report.js").read_text(),
         lead=f"{run or 'a run'}: {_counted(found)}",

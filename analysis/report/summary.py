@@ -67,7 +67,7 @@ def summarise(found: Findings, manifest: Manifest | None = None) -> Summary:
     """Arrange the first screen."""
     called = names(found.architectures, manifest)
     return Summary(
-        question="What does coordination cost a message broker, and does it cost less without ZooKeeper?",
+        question=_question(found.architectures),
         setup="Every architecture runs the same brokers, clients and load; they differ in where the metadata is and in "
         "what a commit promises.",
         names=tuple(called.values()),
@@ -80,6 +80,12 @@ def summarise(found: Findings, manifest: Manifest | None = None) -> Summary:
         warnings=tuple(_warnings(found)),
         published=tuple(_published(found)),
     )
+
+
+def _question(architectures: Sequence[str]) -> str:
+    if len(architectures) > 1:
+        return "What does coordination cost a message broker, and does it cost less without ZooKeeper?"
+    return f"One architecture measured: {architectures[0]}" if architectures else "Nothing measured"
 
 
 def _is_older(found: Findings) -> bool:

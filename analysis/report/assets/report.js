@@ -76,11 +76,8 @@ for (const command of document.querySelectorAll("code.command")) {
   command.after(button);
 }
 
-// Links to what a closed arrow hides open it. Paper has no arrows: print all tables except the run's manifest.
+// Links to what a closed arrow hides open it.
 addEventListener("hashchange", () => {
   const closed = document.getElementById(location.hash.slice(1))?.closest("details:not([open])");
   if (closed) closed.open = true;
-});
-addEventListener("beforeprint", () => {
-  for (const closed of document.querySelectorAll("details.table")) closed.open = true;
 });
