@@ -63,7 +63,7 @@ def _analyse(options: argparse.Namespace) -> None:
                 with pipeline.spark_errors():
                     check_elsewhere(spark, place)
                 about = publish.manifest(place, spark)
-            found = pipeline.findings(spark, place, say)
+            found = pipeline.findings(spark, place, say, about)
         say("figures")
         figures = publish.draw(found)
         say("report")

@@ -18,8 +18,9 @@ from analysis import console
 from analysis.errors import InputError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+    from analysis.findings import Found
     from analysis.two_runs import Compared
 
 _PAPER_DIFFERS = (
@@ -83,32 +84,28 @@ def names(folders: Sequence[Path], paper: bool) -> tuple[str, str]:
 def found(spark: SparkSession, folders: Sequence[Path], called: tuple[str, str], paper: bool) -> Compared:
     """Compare the runs in the folders. Raises InputError where they have no cell in common."""
     from analysis import pipeline, publish, two_runs
-    from analysis.measures import statistics
+    from analysis.statistics import between
 
     with pipeline.spark_errors():
-        first, second = _values(spark, folders, paper)
-        rates = pipeline.rows_of(statistics.rates_between(first, second))
-        if not rates:
-            raise InputError(f"{called[0]} and {called[1]} have no cell and architecture in common")
-        ratios = pipeline.rows_of(statistics.ratios_between(first, second))
+        first, second = _windows(spark, folders, paper)
+    rates = between.rates_between(first, second)
+    if not rates:
+        raise InputError(f"{called[0]} and {called[1]} have no cell and architecture in common")
     manifests = [publish.manifest(folder) for folder in folders]
     warnings = _PAPER_DIFFERS if paper else two_runs.warnings(called, (manifests[0], manifests[1]))
-    return two_runs.compared(called, warnings, rates, ratios)
+    return two_runs.compared(called, warnings, rates, between.ratios_between(first, second))
 
 
-def _values(spark: SparkSession, folders: Sequence[Path], paper: bool) -> tuple[DataFrame, DataFrame]:
+def _windows(spark: SparkSession, folders: Sequence[Path], paper: bool) -> tuple[Sequence[Found], Sequence[Found]]:
+    """The windows of both: published tries stand for those of a run."""
     from analysis import pipeline
     from analysis.measures import paper as published
-    from analysis.measures import statistics
 
-    second = pipeline.every_rate(spark, folders[-1])
+    second = pipeline.every_window(spark, folders[-1])
     if paper:
-        first = published.tries(published.published(spark)).where("metric = 'rps'")
-        second = published.beside(second, first)
-    else:
-        first = pipeline.every_rate(spark, folders[0])
-    second = second.cache()
-    return statistics.ranked_as(first, second).cache(), second
+        tries = published.tries(published.published())
+        return tries, published.beside(second, tries)
+    return pipeline.every_window(spark, folders[0]), second
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis import former
 from analysis.errors import InputError
 from workloads import results
 
@@ -30,8 +31,6 @@ SCALE = "scale.csv"
 _SCALE_TEXTS = ("architecture", "source", "change")
 _SCALE_NUMBERS = ("brokers", "topics", "groups", "messages")
 _NAMES_MAX = 3
-# Older results folders lack this column of a trial; its value was always this.
-_SYSTEM, _SYSTEM_OF_BEFORE = "system", "brokerlab"
 _IDENTITY = ("schema_version", "spec_hash", "trial_id", "kind", "cell", "architecture", "try")
 
 
@@ -68,12 +67,16 @@ def check(folder: Path) -> int:
     for kind in (results.TRIALS, results.REQUESTS):
         if not found[kind]:
             raise InputError(f"no raw records in {folder / kind}: has a run finished a trial there?")
-    identities: list[tuple[str, dict[str, Any]]] = []
-    for kind, schema in _schemas().items():
-        for path in found[kind]:
-            rows = _read_identities(path, schema, _IDENTITY if kind == results.TRIALS else ())
-            identities += [(path.name, row) for row in rows]
+    identities = [
+        (path.name, row)
+        for path in found[results.TRIALS]
+        for row in _read_identities(path, _versions(results.TRIALS), _IDENTITY)
+    ]
     check_identities(identities)
+    before = identities[0][1]["schema_version"] == former.VERSION
+    for kind in (results.REQUESTS, results.LATENCY):
+        for path in found[kind]:
+            _read_identities(path, (_schema(kind, before=before),), ())
     _require_whole_trials(folder, found)
     return sum(path.stat().st_size for files in found.values() for path in files)
 
@@ -90,19 +93,19 @@ def _require_whole_trials(folder: Path, found: dict[str, list[Path]]) -> None:
 
 def check_elsewhere(spark: SparkSession, address: str) -> None:
     """As `check`, by Spark: the columns of all files in a folder together, and the identities of the trials."""
-    for kind, schema in _schemas().items():
+    before = False
+    for kind in _schemas():
         if not is_there(spark, f"{address}/{kind}"):
             if kind == results.LATENCY:
                 continue
             raise InputError(f"no raw records in {address}/{kind}: has a run finished a trial there?")
-        found = spark.read.option("mergeSchema", "true").parquet(f"{address}/{kind}").schema
-        columns = {field.name: field.dataType.simpleString() for field in found}
-        expected = {field.name: field.dataType.simpleString() for field in _spark_schema(schema)}
-        if _SYSTEM not in columns:
-            expected.pop(_SYSTEM, None)
-        differ = sorted(dict(columns.items() ^ expected.items()))
-        if differ:
-            raise InputError(f"{address}/{kind} has other columns ({_listed(differ)}); {_THIS_READS}")
+        found = _types(spark.read.option("mergeSchema", "true").parquet(f"{address}/{kind}").schema)
+        allowed = _versions(kind) if kind == results.TRIALS else (_schema(kind, before=before),)
+        differ: list[list[str]] = [sorted(dict(found.items() ^ _types(_spark_schema(one)).items())) for one in allowed]
+        if all(differ):
+            least = min(differ, key=len)
+            raise InputError(f"{address}/{kind} has other columns ({_listed(least)}); {_THIS_READS}")
+        before = before or _WINDOWS not in found
     trials = _read(spark, address, results.TRIALS, results.trial_schema()).select(*_IDENTITY, "_metadata.file_name")
     check_identities((row["file_name"], row.asDict()) for row in trials.collect())
 
@@ -128,11 +131,11 @@ def _schemas() -> dict[str, pa.Schema]:
     }
 
 
-def _read_identities(path: Path, expected: pa.Schema, columns: Sequence[str]) -> list[dict[str, Any]]:
+def _read_identities(path: Path, allowed: Sequence[pa.Schema], columns: Sequence[str]) -> list[dict[str, Any]]:
     """Check one file's schema; return these columns of its rows."""
     try:
         with pq.ParquetFile(path) as file:
-            _check_schema(path, file, expected)
+            _check_schema(path, file, allowed)
             rows: list[dict[str, Any]] = file.read(columns=list(columns)).to_pylist() if columns else []
             return rows
     except (pa.ArrowException, OSError) as error:
@@ -143,14 +146,16 @@ def _read_identities(path: Path, expected: pa.Schema, columns: Sequence[str]) ->
         raise InputError(f"{path} is no whole Parquet file: {mend} ({reason})") from error
 
 
-def _check_schema(path: Path, file: pq.ParquetFile, expected: pa.Schema) -> None:
+def _check_schema(path: Path, file: pq.ParquetFile, allowed: Sequence[pa.Schema]) -> None:
     found = file.schema_arrow
-    if found.equals(expected) or found.equals(_without_system(expected)):
+    if any(found.equals(one) for one in allowed):
         return
+    expected = allowed[0]
     if "schema_version" in found.names:
         versions = set(file.read(columns=["schema_version"])["schema_version"].to_pylist())
-        if versions != {results.SCHEMA_VERSION}:
+        if not versions <= _VERSIONS:
             raise InputError(f"{path} has schema version {_listed(versions)}; {_THIS_READS}")
+        expected = allowed[0 if results.SCHEMA_VERSION in versions else 1]
     for field in expected:
         at = found.get_field_index(field.name)
         if at < 0:
@@ -161,11 +166,24 @@ def _check_schema(path: Path, file: pq.ParquetFile, expected: pa.Schema) -> None
     raise InputError(f"{path} has columns that raw records do not have, or in another order; {_THIS_READS}")
 
 
-def _without_system(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field for field in schema if field.name != _SYSTEM])
+def _versions(kind: str) -> tuple[pa.Schema, ...]:
+    """The columns that records may have: those of today, and those of before."""
+    before = _schema(kind, before=True)
+    return _schema(kind, before=False), before, former.without_system(before)
 
 
-_THIS_READS = f"this analysis reads raw records of schema version {results.SCHEMA_VERSION}"
+def _schema(kind: str, *, before: bool) -> pa.Schema:
+    now = _schemas()[kind]
+    return former.schema(kind, now) if before else now
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema}
+
+
+_VERSIONS = frozenset({former.VERSION, results.SCHEMA_VERSION})
+_WINDOWS = "windows"  # a column of trials that version 2 lacks
+_THIS_READS = f"this analysis reads raw records of schema version {former.VERSION} or {results.SCHEMA_VERSION}"
 
 
 def check_identities(trials: Iterable[tuple[str, dict[str, Any]]]) -> None:
@@ -183,7 +201,7 @@ def check_identities(trials: Iterable[tuple[str, dict[str, Any]]]) -> None:
         files["trial", row["trial_id"]].append(name)
         if row["kind"] == "measured":
             files["try", row["cell"], row["architecture"], row["try"]].append(name)
-    if set(versions) != {results.SCHEMA_VERSION}:
+    if len(versions) > 1 or not versions.keys() <= _VERSIONS:
         raise InputError(f"trials have schema version {_listed(versions)}; {_THIS_READS}")
     if len(hashes) > 1:
         raise InputError(f"trials of {len(hashes)} different specs are mixed here: {_listed(hashes.values())}")
@@ -199,16 +217,30 @@ def _listed(values: Iterable[object]) -> str:
 
 def load(spark: SparkSession, place: Place) -> Records:
     """The records of a place that has passed its check."""
-    return Records(
-        trials=_of_a_system(_read(spark, place, results.TRIALS, results.trial_schema())),
-        requests=_read(spark, place, results.REQUESTS, results.request_schema()),
-        latency=_read(spark, place, results.LATENCY, results.latency_schema()),
-    )
+    before = _is_of_before(spark, place)
+    trials, requests, latency = (_records(spark, place, kind, before) for kind in _schemas())
+    return Records(trials, requests, latency)
 
 
-def _of_a_system(trials: DataFrame) -> DataFrame:
-    """Trials that each name their system."""
-    return trials.fillna(_SYSTEM_OF_BEFORE, [_SYSTEM])
+def _records(spark: SparkSession, place: Place, kind: str, before: bool) -> DataFrame:
+    found = _read(spark, place, kind, _schema(kind, before=before))
+    return former.filled(kind, found, _types(_spark_schema(_schemas()[kind]))) if before else found
+
+
+def _is_of_before(spark: SparkSession, place: Place) -> bool:
+    """Whether the records are of version 2: one file says so, since a folder that mixes versions is refused."""
+    if isinstance(place, Path):
+        names = pq.read_schema(min((place / results.TRIALS).glob("*.parquet"))).names
+    else:
+        names = spark.read.parquet(f"{place}/{results.TRIALS}").columns
+    return _WINDOWS not in names
+
+
+def manifest_fault(found: object) -> str:
+    """Why what a manifest.json holds is not what a run wrote; empty where it is. That of version 2 says more."""
+    if isinstance(found, dict) and found.get("schema_version") == former.VERSION:
+        return results.manifest_fault({**found, "schema_version": results.SCHEMA_VERSION})
+    return results.manifest_fault(found)
 
 
 def scale(spark: SparkSession | None, place: Place) -> list[dict[str, Any]]:

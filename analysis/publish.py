@@ -95,7 +95,7 @@ def manifest(place: Place, spark: SparkSession | None = None) -> dict[str, Any] 
         found: dict[str, Any] = json.loads(text)
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from error
-    if fault := results.manifest_fault(found):
+    if fault := load.manifest_fault(found):
         raise InputError(f"{path} {fault}")
     return found
 

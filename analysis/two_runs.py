@@ -1,6 +1,6 @@
 """Two runs side by side: how their machines, versions and specs differ, and how their rates and ratios compare.
 
-It only arranges what `statistics` found; `first` and `second` are the runs in the order of the command line.
+It only arranges what `statistics.between` found; `first` and `second` are the runs in the order of the command line.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.findings import Found, in_order
-from analysis.measures.statistics import FASTER, SLOWER
 from analysis.report.columns import AGAINST, ARCHITECTURE, BATCH, MODE, RATIO, ROLE, SIZE
 from analysis.report.formats import Column, Table, significant
+from analysis.statistics.intervals import FASTER, SLOWER
 
 Manifest = Mapping[str, Any]
 PAPER = "paper"  # the paper's name beside a run
 _CELL = (SIZE, BATCH, MODE, ROLE)
 # The parts of a manifest that make up the spec: where its hash differs, a warning names those that do.
-_SPEC = ("profile", "architectures", "cells", "length", "blocks", "seed")
+_SPEC = ("profile", "architectures", "cells", "length", "effort", "blocks", "seed")
 # The load at the start is the hour's, not the machine's.
 _NOT_THE_MACHINE = frozenset({"load_at_start"})
 
@@ -78,16 +78,16 @@ def rates(compared: Compared) -> Table:
     return Table(
         name="rates",
         title=f"Rates of {second} against those of {first}",
-        note=f"Messages/s, geometric means of the valid tries; ratio {second} / {first} with its 95 % interval "
-        "(Welch's t on logarithms; nothing pairs a try of one run with one of another).",
+        note=f"Messages/s, geometric means over blocks; ratio {second} / {first} with its 95 % interval "
+        "(Welch's t on logarithms; nothing pairs a block of one run with one of another).",
         columns=(
             ARCHITECTURE,
             Column("others", "Published in" if first == PAPER else "Other axes"),
             *_CELL,
             Column("first", first, "number"),
             Column("second", second, "number"),
-            Column("n_first", "Tries", "count"),
-            Column("n_second", "Tries", "count"),
+            Column("n_first", "Blocks", "count"),
+            Column("n_second", "Blocks", "count"),
             *RATIO,
             Column("verdict", f"{second} is"),
         ),
@@ -102,7 +102,7 @@ def ratios(compared: Compared) -> Table:
     return Table(
         name="ratios",
         title=f"Architectures compared in {first} and in {second}",
-        note="Each run's own ratio (geometric means, tries paired by number) and verdict, and the ratio in "
+        note="Each run's own ratio (geometric means, windows paired by block and round) and verdict, and the ratio in "
         f"{second} over the ratio in {first}, with its 95 % interval (Welch's t on logarithms).",
         columns=(
             ARCHITECTURE,

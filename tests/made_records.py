@@ -1,13 +1,14 @@
 """Synthetic raw records with known answers, written by `workloads.results` as a run would write them.
 
-`python -m tests.made_records DIR` makes a whole run: four architectures, fourteen cells, three blocks.
+`python -m tests.made_records DIR` makes a whole run: five architectures, one of them twice, fourteen cells, three
+blocks. `tests/former_records.py` writes the same as records of version 2.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,19 @@ import pyarrow as pa
 
 from workloads import results
 
-ARCHITECTURES = ("zookeeper", "zookeeper-watch", "dsbs", "static")
+ARCHITECTURES = ("zookeeper", "zookeeper-watch", "dsbs", "static", "static-again")
 SPEC_HASH = "made"
 START_NS = 1_000_000_000
+CORES = 2  # of the machine
 # Of one coordination operation: how long a request waited for it, and the processor time of both ends.
 WAIT_S, CLIENT_CPU_S, SERVER_CPU_S = 500e-6, 120e-6, 60e-6
+_GAP_NS = 50_000_000  # between a trial's windows
+_ROLES = {"production": ("producer",), "consumption": ("consumer",), "both": ("producer", "consumer")}
 
 
 @dataclass(frozen=True, slots=True)
 class MadeTrial:
-    """One trial: what it was, and the two windows that its request rows will have."""
+    """One trial. Each of its windows sends `messages`, in `rows` requests for each role."""
 
     architecture: str
     production_s: float = 1.0
@@ -40,6 +44,9 @@ class MadeTrial:
     messages: int = 30_000
     rows: int = 3
     name: str = ""
+    rounds: int = 1
+    lead_s: float = 0.0  # clients work so long before a window opens and after it closes; 0: the window is whole
+    foreign_cores: float | None = 0.0
     columns: Mapping[str, Any] = field(default_factory=dict)  # overrides of the trial's row
 
     @property
@@ -52,6 +59,34 @@ class MadeTrial:
         return self.name or f"{self.cell}/{self.architecture}/{self.try_}"
 
 
+@dataclass(frozen=True, slots=True)
+class MadeWindow:
+    """One window of a trial: who works in it, from when, and how long."""
+
+    number: int
+    window: str
+    round: int
+    start_ns: int
+    lengths_s: Mapping[str, float]  # of each client's work
+
+    @property
+    def longest_s(self) -> float:
+        return max(self.lengths_s.values())
+
+
+def windows(made: MadeTrial) -> Iterator[MadeWindow]:
+    """All windows of production, then all of consumption; one of both for each round where both ends work at once."""
+    number, start_ns = 0, START_NS
+    for window in ("production", "consumption") if made.mode == "split" else ("both",):
+        for turn in range(1, made.rounds + 1):
+            number += 1
+            stretch = 1 + 0.004 * ((5 * turn + 3 * made.try_) % 7 - 3) if made.rounds > 1 else 1.0
+            own = {"producer": made.production_s * stretch, "consumer": made.consumption_s * stretch}
+            one = MadeWindow(number, window, turn, start_ns, {role: own[role] for role in _ROLES[window]})
+            yield one
+            start_ns += round(max(0.0, one.longest_s) * 1e9) + _GAP_NS
+
+
 def window_s(rps: float, messages: int = 30_000) -> float:
     """The window that gives `messages` at this rate."""
     return messages / rps
@@ -59,7 +94,7 @@ def window_s(rps: float, messages: int = 30_000) -> float:
 
 def trial_row(made: MadeTrial) -> dict[str, Any]:
     """The row in trials/; every cost is so many microseconds or operations a message, by architecture."""
-    n = made.messages
+    n = made.messages * made.rounds
     row: dict[str, Any] = {
         "schema_version": results.SCHEMA_VERSION,
         "spec_hash": SPEC_HASH,
@@ -69,6 +104,7 @@ def trial_row(made: MadeTrial) -> dict[str, Any]:
         "experiments": ["made"],
         "architecture": made.architecture,
         "architecture_rank": ARCHITECTURES.index(made.architecture) if made.architecture in ARCHITECTURES else 9,
+        "settings": made.architecture.removesuffix("-again"),
         "try": made.try_,
         "position": made.try_,
         "mode": made.mode,
@@ -85,11 +121,12 @@ def trial_row(made: MadeTrial) -> dict[str, Any]:
         "consumers": 1,
         "commit": "every_batch",
         "fetch": "batch",
+        "in_flight": 5,
+        "fetch_ahead": 20,
         "rate": None,
+        "load": None,
         "topology": "loopback",
         "rtt_ms": "0",
-        "messages": n,
-        "to_consume": n,
         "sent": n,
         "acknowledged": n,
         "stored": n,
@@ -97,6 +134,7 @@ def trial_row(made: MadeTrial) -> dict[str, Any]:
         "create_topic_s": 0.02,
         "connect_s": 0.01,
         "join_s": 0.3,
+        "windows": [_window_entry(made, one) for one in windows(made)],
         "verdict": "valid",
         "reason": "",
         "resources": list(_resources(made)),
@@ -106,18 +144,30 @@ def trial_row(made: MadeTrial) -> dict[str, Any]:
     return row | dict(made.columns)
 
 
-def _windows(made: MadeTrial) -> list[tuple[str, tuple[str, ...], float]]:
-    """Name, clients at work and length: streaming has one window in which both are."""
-    if made.mode == "streaming":
-        return [("both", ("producer", "consumer"), max(made.production_s, made.consumption_s))]
-    return [("production", ("producer",), made.production_s), ("consumption", ("consumer",), made.consumption_s)]
+def _window_entry(made: MadeTrial, one: MadeWindow) -> dict[str, Any]:
+    lead_ns = round(made.lead_s * 1e9)
+    end_ns = one.start_ns + round(one.longest_s * 1e9)
+    return {
+        "number": one.number,
+        "window": one.window,
+        "round": one.round,
+        "attempt": 1,
+        "place": made.try_,
+        "opened_ns": one.start_ns + lead_ns if lead_ns else None,
+        "closed_ns": end_ns - lead_ns if lead_ns else None,
+        "wall_s": one.longest_s,
+        "cores": CORES,
+        "busy_cores": 1.5,
+        "stolen_cores": 0.0,
+        "foreign_cores": made.foreign_cores,
+    }
 
 
 def _resources(made: MadeTrial) -> Iterable[dict[str, Any]]:
     """Four microseconds a message for a client, one for a broker; on top what its coordination operations take."""
     operations = sum(count for _, count in _operations(made))
-    for window, clients, wall_s in _windows(made):
-        used = [(client, f"{client}-0", made.messages * 4e-6) for client in clients]
+    for one in windows(made):
+        used = [(client, f"{client}-0", made.messages * 4e-6) for client in _ROLES[one.window]]
         used.append(("broker", "broker-1", made.messages * 1e-6 + operations * CLIENT_CPU_S))
         if made.architecture.startswith("zookeeper"):
             used.append(("coordinator", "zookeeper", operations * SERVER_CPU_S))
@@ -125,8 +175,9 @@ def _resources(made: MadeTrial) -> Iterable[dict[str, Any]]:
             yield {
                 "role": role,
                 "node": node,
-                "window": window,
-                "wall_s": wall_s,
+                "number": one.number,
+                "window": one.window,
+                "wall_s": one.longest_s,
                 "cpu_user_s": cpu_s * 0.75,
                 "cpu_system_s": cpu_s * 0.25,
                 "rss_max_bytes": 64 << 20,
@@ -147,11 +198,12 @@ def _operations(made: MadeTrial) -> list[tuple[str, int]]:
 
 
 def _coordination(made: MadeTrial) -> Iterable[dict[str, Any]]:
-    for window, _, _ in _windows(made):
+    for one in windows(made):
         for operation, count in _operations(made):
             yield {
                 "node": "broker-1",
-                "window": window,
+                "number": one.number,
+                "window": one.window,
                 "operation": operation,
                 "count": count,
                 "bytes": count * 100,
@@ -160,11 +212,12 @@ def _coordination(made: MadeTrial) -> Iterable[dict[str, Any]]:
 
 
 def _broker_requests(made: MadeTrial) -> Iterable[dict[str, Any]]:
-    for window, clients, _ in _windows(made):
-        for client in clients:
+    for one in windows(made):
+        for client in _ROLES[one.window]:
             yield {
                 "node": "broker-1",
-                "window": window,
+                "number": one.number,
+                "window": one.window,
                 "operation": "produce" if client == "producer" else "fetch",
                 "requests": made.messages // made.batch_size,
                 "messages": made.messages,
@@ -173,18 +226,19 @@ def _broker_requests(made: MadeTrial) -> Iterable[dict[str, Any]]:
 
 
 def request_table(made: MadeTrial) -> pa.Table:
-    """`rows` requests for each role, evenly spaced, the first sent and the last done at the ends of the window."""
-    windows = (("producer", made.production_s), ("consumer", made.consumption_s))
-    return pa.concat_tables([_role_table(made, client, wall_s) for client, wall_s in windows])
+    """`rows` requests for each window and role, evenly spaced, the first sent and the last done at its ends."""
+    return pa.concat_tables(
+        [_role_table(made, one, role, length_s) for one in windows(made) for role, length_s in one.lengths_s.items()]
+    )
 
 
-def _role_table(made: MadeTrial, role: str, wall_s: float) -> pa.Table:
-    rows, window_ns = made.rows, round(wall_s * 1e9)
+def _role_table(made: MadeTrial, one: MadeWindow, role: str, length_s: float) -> pa.Table:
+    rows, window_ns = made.rows, round(length_s * 1e9)
     step = window_ns // rows
-    sent = START_NS + np.arange(rows, dtype=np.int64) * step
+    sent = one.start_ns + np.arange(rows, dtype=np.int64) * step
     spread = np.random.default_rng(made.try_).lognormal(np.log(max(step, 2) / 4), 0.5, rows)
     done = sent + np.clip(spread.astype(np.int64), 1, max(step, 1))
-    done[-1] = START_NS + window_ns
+    done[-1] = one.start_ns + window_ns
     messages = np.full(rows, made.messages // rows, dtype=np.int64)
     messages[-1] += made.messages - messages.sum()
     requests = max(1, made.messages // made.batch_size // rows)
@@ -193,6 +247,7 @@ def _role_table(made: MadeTrial, role: str, wall_s: float) -> pa.Table:
         "trial_id": [made.trial_id] * rows,
         "role": [role] * rows,
         "client": np.zeros(rows, np.int32),
+        "window_number": np.full(rows, one.number, np.int32),
         "partition": (np.arange(rows) % 3).astype(np.int32),
         "requests": np.full(rows, requests, np.int32),
         "messages": messages,
@@ -215,10 +270,13 @@ def latency_rows(made: MadeTrial) -> list[dict[str, Any]]:
         {
             "trial_id": made.trial_id,
             "client": 0,
+            "window_number": one.number,
             "kind": "end_to_end",
             "latency_index": [results.bucket_of(ns) for ns in counts],
             "latency_count": list(counts.values()),
         }
+        for one in windows(made)
+        if "consumer" in one.lengths_s
     ]
 
 
@@ -238,27 +296,12 @@ def manifest(**changed: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def calibrations(tries: int, spread: float = 1.0) -> list[MadeTrial]:
-    """The two calibration trials of every block, the second slower by `spread`."""
-    return [
-        MadeTrial(
-            "static",
-            production_s=1.0 * (spread if place == "close" else 1),
-            try_=number,
-            kind="calibration",
-            name=f"calibration/{number}/{place}",
-        )
-        for number in range(1, tries + 1)
-        for place in ("open", "close")
-    ]
-
-
 def whole_run(rows: int = 2_000, tries: int = 3, seed: int = 2017) -> list[MadeTrial]:
     """The steady profile's cells for every architecture, with a speed for each and 3 % of noise."""
     noise = random.Random(seed)
-    speed = {"zookeeper": 0.25, "zookeeper-watch": 0.9, "dsbs": 0.93, "static": 1.0}
+    speed = {"zookeeper": 0.25, "zookeeper-watch": 0.9, "dsbs": 0.93, "static": 1.0, "static-again": 1.0}
     axes = [(size, 20) for size in (8, 16, 32, 64, 128)] + [(32, 1), (32, 50)]
-    made = calibrations(tries)
+    made = []
     for number in range(1, tries + 1):
         for architecture in ARCHITECTURES:
             for size, batch in axes:
@@ -284,7 +327,7 @@ def whole_run(rows: int = 2_000, tries: int = 3, seed: int = 2017) -> list[MadeT
 def small_run() -> list[MadeTrial]:
     """Two sizes and two batch sizes, two modes, three tries of three architectures; one trial of them is invalid."""
     speed = {"zookeeper": 100_000.0, "dsbs": 200_000.0, "static": 250_000.0}
-    made = calibrations(3)
+    made = []
     for number in (1, 2, 3):
         for name, rps in speed.items():
             for size, batch in ((8, 20), (32, 20), (32, 1)):
@@ -305,10 +348,50 @@ def small_run() -> list[MadeTrial]:
     return made
 
 
+def rounds_run() -> list[MadeTrial]:
+    """Timed windows in rounds, three blocks, four names of three architectures, and two loads.
+
+    One trial's windows are disturbed, and those of zookeeper in streaming hold too few messages.
+    """
+    speed = {"zookeeper": 60_000.0, "dsbs": 120_000.0, "static": 150_000.0, "static-again": 150_000.0}
+    noise = random.Random(7)
+    made = []
+    for number in (1, 2, 3):
+        for name, rps in speed.items():
+            for mode in ("split", "streaming"):
+                few = (name, mode) == ("zookeeper", "streaming")
+                disturbed = (name, mode, number) == ("dsbs", "split", 3)
+                made.append(
+                    MadeTrial(
+                        name,
+                        production_s=noise.gauss(0.45, 0.009),
+                        consumption_s=noise.gauss(0.45, 0.009),
+                        message_size=32,
+                        mode=mode,
+                        try_=number,
+                        messages=900 if few else round(rps * 0.45),
+                        rows=90,
+                        rounds=2,
+                        lead_s=0.1,
+                        foreign_cores=0.3 if disturbed else 0.02,
+                    )
+                )
+            made += [_loaded(name, share, number) for share in (0.3, 0.6)]
+    return made
+
+
+def _loaded(name: str, share: float, number: int) -> MadeTrial:
+    """A trial at a share of 50,000 messages/s."""
+    return MadeTrial(
+        name, 0.5, 0.5, 32, 20, "load", f"load={share:g}", number, messages=round(25_000 * share), rows=100,
+        rounds=2, lead_s=0.1, columns={"load": share, "rate": 50_000 * share},
+    )  # fmt: skip
+
+
 def foreign_run() -> list[MadeTrial]:
     """Brokerlab's static and dsbs beside a system that counts nothing but messages and its clients' processor time."""
-    silent: dict[str, Any] = dict.fromkeys(("stored", "coordination", "broker_requests", "fsync"))
-    made = calibrations(2)
+    silent: dict[str, Any] = dict.fromkeys(("stored", "coordination", "broker_requests", "fsync", "settings"))
+    made = []
     for number in (1, 2):
         for name, seconds in (("static", 0.5), ("dsbs", 0.6), ("kafka-kraft", 0.4)):
             for mode in ("split", "streaming"):

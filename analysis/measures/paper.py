@@ -1,169 +1,210 @@
-"""The published numbers: their statistics, the comparison with a run, and an audit of the tables themselves.
+"""The published numbers: their statistics, the comparison with a run, and an audit of the tables themselves. Pure.
 
-Everything is computed from `data/paper_tables.csv` by the code that computes a run's own statistics; so are the
-findings of the audit.
+Everything is computed from `data/paper_tables.csv`; so are the findings of the audit.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import functions as fn
+from statistics import fmean, median, stdev
+from typing import Any
 
 from analysis.findings import PAPER_PAIR, Found
-from analysis.measures import statistics
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from analysis.statistics.intervals import FASTER, SLOWER
 
 PROPOSAL, BASELINE = PAPER_PAIR
 TABLES = Path(__file__).parents[1] / "data" / "paper_tables.csv"
-_COLUMNS = {
-    "table": "string",
-    "architecture": "string",
-    "message_size": "bigint",
-    "batch_size": "int",
-    "mode": "string",
-    "role": "string",
-    "metric": "string",
-    "try": "string",
-    "value": "double",
-}
+OVERLAP, TWICE = "published tries overlap", "published twice"  # in place of a direction
+_KINDS: Mapping[str, Callable[[str], Any]] = {"message_size": int, "batch_size": int, "value": float}
 _AXES = ("message_size", "batch_size", "mode", "role")
+_OPPOSITE = {FASTER: SLOWER, SLOWER: FASTER}
+Row = dict[str, Any]
+Key = tuple[Any, ...]
 
 
-def published(spark: SparkSession) -> DataFrame:
+def published() -> tuple[Row, ...]:
     """Every published number, as in the file."""
-    import pyarrow as pa
-
     with TABLES.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    # By Arrow: rows of Python's own would start a Python process for each of Spark's tasks.
-    texts = pa.table({name: [row[name] for row in rows] for name in rows[0]})
-    columns = [fn.col(f"`{name}`").cast(kind).alias(name) for name, kind in _COLUMNS.items()]
-    return spark.createDataFrame(texts).select(*columns)
+        return tuple({name: _KINDS.get(name, str)(text) for name, text in row.items()} for row in csv.DictReader(file))
 
 
-def tries(numbers: DataFrame) -> DataFrame:
-    """The published tries in the shape of measured ones; the two tables are kept apart as an axis of their own."""
-    cell = fn.concat_ws(
-        "/", "table", fn.col("message_size").cast("string"), fn.col("batch_size").cast("string"), "mode"
-    )
-    return numbers.where("`try` != 'avg'").select(
-        cell.alias("cell"),
-        fn.col("table").alias("others"),
-        *_AXES[:3],
-        "role",
-        "metric",
-        "architecture",
-        fn.when(fn.col("architecture") == BASELINE, 0).otherwise(1).alias("architecture_rank"),
-        fn.col("try").cast("int").alias("try"),
-        "value",
-    )
-
-
-def beside(values: DataFrame, published_tries: DataFrame) -> DataFrame:
-    """A run's values in the published cells, once for each table that has the cell (in `others`)."""
-    cells = published_tries.select("others", *_AXES).distinct()
-    return values.where("others = ''").drop("others").join(fn.broadcast(cells), list(_AXES))
-
-
-def averages(numbers: DataFrame) -> DataFrame:
-    """Per cell and role published for both architectures, their averages in messages/s and the ratio."""
-    average = numbers.where("`try` = 'avg' and metric = 'rps'")
-    columns = [
-        fn.max(fn.when(fn.col("architecture") == name, fn.col("value"))).alias(name) for name in (BASELINE, PROPOSAL)
+def tries(numbers: Iterable[Found]) -> list[Row]:
+    """The published rates as windows of a run; the two tables are kept apart as an axis of their own."""
+    return [
+        {
+            **{name: row[name] for name in _AXES},
+            "cell": f"{row['table']}/{row['message_size']}/{row['batch_size']}/{row['mode']}",
+            "others": row["table"],
+            "architecture": row["architecture"],
+            "architecture_rank": int(row["architecture"] != BASELINE),
+            "try": int(row["try"]),
+            "round": 1,
+            "rps": row["value"],
+        }
+        for row in numbers
+        if row["try"] != "avg" and row["metric"] == "rps"
     ]
-    return (
-        average.groupBy("table", *_AXES)
-        .agg(*columns)
-        .dropna()
-        .withColumn("published", fn.col(PROPOSAL) / fn.col(BASELINE))
-    )
 
 
-def compared(numbers: DataFrame, values: DataFrame) -> DataFrame:
-    """Published and measured ratio, cell by cell, where a run's `values` hold both architectures."""
-    both = values.where((fn.col("metric") == "rps") & fn.col("architecture").isin(PROPOSAL, BASELINE))
-    measured = statistics.ratios(both.where("others = ''"), control=BASELINE)
-    same = (fn.col("published") > 1) == (fn.col("ratio") > 1)
-    decided = fn.col("verdict").isin(statistics.FASTER, statistics.SLOWER)
-    hypothesis = (
-        fn.when(fn.col("verdict") == statistics.FASTER, "holds")
-        .when(fn.col("verdict") == statistics.SLOWER, "the opposite holds")
-        .otherwise(fn.concat(fn.lit("open: "), "verdict"))
-    )
-    return (
-        averages(numbers)
-        .join(measured.select(*_AXES, "n", "ratio", "low", "high", "verdict"), list(_AXES))
-        .withColumn("direction", fn.when(decided, fn.when(same, "yes").otherwise("no")).otherwise(fn.col("verdict")))
-        .withColumn("inside", (fn.col("published") >= fn.col("low")) & (fn.col("published") <= fn.col("high")))
-        .withColumn("hypothesis", hypothesis)
-        .drop(BASELINE, PROPOSAL)
-    )
+def beside(windows: Iterable[Found], published_tries: Iterable[Found]) -> list[Row]:
+    """A run's windows in the published cells, once for each table that has the cell (in `others`)."""
+    tables: dict[Key, set[str]] = defaultdict(set)
+    for row in published_tries:
+        tables[_axes(row)].add(row["others"])
+    return [
+        {**row, "others": table}
+        for row in windows
+        if row["others"] == ""
+        for table in sorted(tables.get(_axes(row), ()))
+    ]
 
 
-def repeated(numbers: DataFrame) -> DataFrame:
+def _axes(row: Found) -> Key:
+    return tuple(row[name] for name in _AXES)
+
+
+def averages(numbers: Iterable[Found]) -> list[Row]:
+    """Per table, cell and role published for both architectures, their ratio by the averages in messages/s."""
+    found: dict[Key, dict[str, float]] = defaultdict(dict)
+    for row in numbers:
+        if (row["try"], row["metric"]) == ("avg", "rps"):
+            found[row["table"], *_axes(row)][row["architecture"]] = row["value"]
+    return [
+        dict(zip(("table", *_AXES), key, strict=True)) | {"published": both[PROPOSAL] / both[BASELINE]}
+        for key, both in found.items()
+        if len(both) == len(PAPER_PAIR)
+    ]
+
+
+def compared(numbers: Sequence[Found], ratios: Iterable[Found]) -> list[Row]:
+    """Published and measured ratio, once for each cell and role that a run has of both architectures.
+
+    A direction is told where the published tries do not overlap and the run has decided. The published ratio is inside
+    or outside of an interval only where the interval decides something: one that holds 1 may hold everything.
+    """
+    measured = {_axes(row): row for row in map(_in_the_papers_direction, ratios) if row is not None}
+    by_cell: dict[Key, list[Row]] = defaultdict(list)
+    for row in averages(numbers):
+        by_cell[_axes(row)].append(row)
+    disputed = {_axes(row) for row in repeated(numbers)}
+    apart = _apart(numbers)
+    return [
+        _beside_measured(own, measured[key], key in disputed, apart[key])
+        for key, own in by_cell.items()
+        if key in measured
+    ]
+
+
+def _in_the_papers_direction(row: Found) -> Found | None:
+    """The ratio of a plain cell, the proposal's over the baseline's; None of any other pair."""
+    if row["others"] or row["ratio"] is None or {row["architecture"], row["against"]} != set(PAPER_PAIR):
+        return None
+    if row["architecture"] == PROPOSAL:
+        return row
+    ends = {"low": row["high"], "high": row["low"], "ratio": row["ratio"]}
+    turned = {name: None if value is None else 1 / value for name, value in ends.items()}
+    return {**row, **turned, "verdict": _OPPOSITE.get(row["verdict"], row["verdict"])}
+
+
+def _beside_measured(own: Sequence[Found], measured: Found, disputed: bool, apart: bool) -> Row:
+    """The tables that publish a cell, as one row; where they do not agree, the first one's ratio."""
+    ratio, verdict = own[0]["published"], measured["verdict"]
+    decided = verdict in _OPPOSITE
+    words = {FASTER: "holds", SLOWER: "the opposite holds"}
+    direction = verdict
+    if disputed:
+        direction = TWICE
+    elif not apart:
+        direction = OVERLAP
+    elif decided:
+        direction = "yes" if (ratio > 1) == (measured["ratio"] > 1) else "no"
+    return {
+        **{name: own[0][name] for name in _AXES},
+        "table": ", ".join(row["table"] for row in own),
+        "published": ratio,
+        **{name: measured[name] for name in ("n", "ratio", "low", "high", "verdict")},
+        "direction": direction,
+        "inside": measured["low"] <= ratio <= measured["high"] if decided else None,
+        "hypothesis": words.get(verdict, f"open: {verdict}"),
+    }
+
+
+def _apart(numbers: Iterable[Found]) -> dict[Key, bool]:
+    """Per cell and role, whether the tries of the two architectures do not overlap, in any table."""
+    own: dict[Key, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in numbers:
+        if row["try"] != "avg" and row["metric"] == "rps":
+            own[_axes(row)][row["architecture"]].append(row["value"])
+    return {key: not _overlap(list(both.values())) for key, both in own.items()}
+
+
+def _overlap(ranges: Sequence[Sequence[float]]) -> bool:
+    return max(map(min, ranges)) <= min(map(max, ranges))
+
+
+def repeated(numbers: Iterable[Found]) -> list[Row]:
     """Cells that two tables publish: the tries' factor between the tables, where they are not the same."""
-    keys = ("architecture", *_AXES)
-    own = numbers.where("metric = 'rps' and `try` != 'avg'")
-    other = own.select(*keys, "try", fn.col("table").alias("other_table"), fn.col("value").alias("other"))
-    both = own.join(other, [*keys, "try"]).where(fn.col("table") > fn.col("other_table"))
-    factor = fn.col("other") / fn.col("value")
-    found = both.groupBy(*keys, "table", "other_table").agg(
-        fn.min(factor).alias("least"),
-        fn.max(factor).alias("most"),
-        fn.count("*").alias("tries"),
-        fn.sort_array(fn.collect_list(fn.struct("try", "value", "other"))).alias("values"),
-    )
-    return found.where("least != 1 or most != 1")
+    found: dict[Key, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for row in numbers:
+        if row["metric"] == "rps" and row["try"] != "avg":
+            found[row["architecture"], *_axes(row)][row["table"]][row["try"]] = row["value"]
+    rows = []
+    for key, tables in found.items():
+        if len(tables) > 1:
+            other, table = sorted(tables)[:2]
+            pairs = [(tables[table][number], tables[other][number]) for number in sorted(tables[table])]
+            factors = [before / value for value, before in pairs]
+            if (min(factors), max(factors)) != (1, 1):
+                rows.append({
+                    **dict(zip(("architecture", *_AXES), key, strict=True)), "table": table, "other_table": other,
+                    "least": min(factors), "most": max(factors), "tries": len(factors),
+                    "values": [{"value": value, "other": before} for value, before in pairs],
+                })  # fmt: skip
+    return rows
 
 
-def spreads(numbers: DataFrame) -> DataFrame:
+def spreads(numbers: Iterable[Found]) -> list[Row]:
     """Per table, cell and role: the tries' range and coefficient of variation in each architecture, in messages/s."""
-    own = tries(numbers.where("metric = 'rps'"))
-    by_architecture = own.groupBy("cell", "role", "architecture").agg(
-        fn.min("value").alias("least"), fn.max("value").alias("most")
-    )
-    return by_architecture.join(
-        statistics.cells(own).select("cell", "role", "architecture", "cv"), ["cell", "role", "architecture"]
-    )
+    groups: dict[Key, list[float]] = defaultdict(list)
+    for row in tries(numbers):
+        groups[row["cell"], row["role"], row["architecture"]].append(row["rps"])
+    return [
+        dict(zip(("cell", "role", "architecture"), key, strict=True))
+        | {"least": min(own), "most": max(own), "cv": stdev(own) / fmean(own)}
+        for key, own in groups.items()
+    ]
 
 
-def arithmetic(numbers: DataFrame) -> DataFrame:
-    """One row: how many averages and kilobytes follow from the published tries, and how many do not."""
-    keys = ("table", "architecture", *_AXES, "metric")
-    averaged = numbers.groupBy(*keys).agg(
-        fn.avg(fn.when(fn.col("try") != "avg", fn.col("value"))).alias("mean"),
-        fn.max(fn.when(fn.col("try") == "avg", fn.col("value"))).alias("average"),
-    )
-    sizes = numbers.groupBy("table", "architecture", *_AXES, "try").agg(
-        fn.max(fn.when(fn.col("metric") == "rps", fn.col("value") * fn.col("message_size") / 1000)).alias("expected"),
-        fn.max(fn.when(fn.col("metric") == "kbps", fn.col("value"))).alias("kbps"),
-    )
-    off = averaged.agg(
-        fn.count("*").alias("averages"),
-        fn.sum(fn.when(fn.abs(fn.col("mean") - fn.col("average")) > 1, 1).otherwise(0)).alias("averages_off"),
-    )
-    wrong = sizes.agg(
-        fn.count("*").alias("pairs"),
-        fn.sum(fn.when(fn.abs(fn.col("expected") - fn.col("kbps")) > 1, 1).otherwise(0)).alias("pairs_off"),
-    )
-    return off.crossJoin(wrong)
+def arithmetic(numbers: Iterable[Found]) -> Row:
+    """How many averages and kilobytes follow from the published tries, and how many do not."""
+    values: dict[Key, dict[str, float]] = defaultdict(dict)
+    pairs: dict[Key, dict[str, float]] = defaultdict(dict)
+    for row in numbers:
+        cell = (row["table"], row["architecture"], *_axes(row))
+        values[*cell, row["metric"]][row["try"]] = row["value"]
+        pairs[*cell, row["try"]][row["metric"]] = row["value"]
+    means = [(fmean(v for name, v in own.items() if name != "avg"), own["avg"]) for own in values.values()]
+    # The message's size stands third in the key.
+    sizes = [(own["rps"] * key[2] / 1000, own["kbps"]) for key, own in pairs.items()]
+    return {
+        "averages": len(means),
+        "averages_off": sum(abs(mean - average) > 1 for mean, average in means),
+        "pairs": len(sizes),
+        "pairs_off": sum(abs(expected - kbps) > 1 for expected, kbps in sizes),
+    }
 
 
-def audit(numbers: DataFrame) -> tuple[Found, ...]:
+def audit(numbers: Sequence[Found]) -> tuple[Found, ...]:
     """The faults of the published tables, as rows of finding, where, evidence."""
-    twice = [row.asDict(recursive=True) for row in repeated(numbers).collect()]
+    twice = repeated(numbers)
     return (
         *_twice_published(twice),
-        *_advantage([row.asDict() for row in averages(numbers).collect()], twice),
-        *_dispersion([row.asDict() for row in spreads(numbers).collect()]),
-        *_sums(arithmetic(numbers).collect()[0].asDict()),
+        *_advantage(averages(numbers), twice),
+        *_dispersion(spreads(numbers)),
+        *_sums(arithmetic(numbers)),
     )
 
 
@@ -226,7 +267,7 @@ def _dispersion(rows: Sequence[Found]) -> Iterable[Found]:
     ranges: dict[tuple[Any, ...], list[Found]] = {}
     for row in rows:
         ranges.setdefault((row["cell"], row["role"]), []).append(row)
-    overlapping = [key for key, both in ranges.items() if max(r["least"] for r in both) <= min(r["most"] for r in both)]
+    overlapping = [key for key, both in ranges.items() if _overlap([(r["least"], r["most"]) for r in both])]
     yield {
         "finding": "ranges of the two architectures overlap",
         "where": f"{len(overlapping)} of {len(ranges)} cells",

@@ -12,7 +12,7 @@ This assumes that as many waits overlap as did in the run, and that the data pat
 coordination, where the data path is the limit anyway. For dearer coordination it is an upper bound on the loss where
 clients could keep more requests in flight, and a lower one where the coordinator would be overloaded.
 
-Pure: it arranges and divides the sums of Spark.
+Pure: it arranges and divides findings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from analysis.findings import CONTROL, PAPER_PAIR, Findings, Found
 
 FACTORS = (0.1, 0.5, 1.0, 5.0)
 _ASKED_MIN = 0.5  # coordination requests for a request
-# The role whose rate is a window's: with both at once, a request is produced and consumed when it is consumed.
+# The role whose rate and costs are a window's: with both at once, a request is done when it is consumed. Rate and costs
+# must be of one role, or their product would not be what happened in a second.
 _ROLE_OF_WINDOW = {"production": "production", "consumption": "consumption", "both": "consumption"}
 _CELL = ("others", "message_size", "batch_size", "mode")
 Key = tuple[Any, ...]
@@ -62,6 +63,11 @@ def _key(row: Found) -> Key:
     return (*_place(row), row["architecture"])
 
 
+def _of_the_rate(costs: Iterable[Found]) -> Iterable[Found]:
+    """The costs of a message of that end whose rate is the window's."""
+    return (row for row in costs if row["role"] == _ROLE_OF_WINDOW[row["window"]])
+
+
 def _split(found: Findings) -> Iterable[dict[str, Any]]:
     waits, beside_control, counting = _waits(found), found.beside_control, found.counting
     times = {
@@ -90,16 +96,16 @@ def _split(found: Findings) -> Iterable[dict[str, Any]]:
 
 
 def _windows(row: Found) -> tuple[str, ...]:
-    """The windows whose rate this is."""
+    """The windows whose rate this is; at a fixed load a rate says nothing about a request's time."""
     if row["mode"] == "streaming":
         return ("both",) if row["role"] == _ROLE_OF_WINDOW["both"] else ()
-    return (row["role"],)
+    return (row["role"],) if row["mode"] == "split" else ()
 
 
 def _waits(found: Findings) -> dict[Key, float | None]:
     """Microseconds a message that requests waited for coordination; None where that was not counted."""
     waits: dict[Key, float | None] = {}
-    for row in found.coordination:
+    for row in _of_the_rate(found.coordination):
         before = waits.setdefault(_key(row), None)
         if row["wait_ms"] is not None:
             waits[_key(row)] = (before or 0.0) + row["wait_ms"]  # ms for 1,000 messages
@@ -126,7 +132,7 @@ def requests(found: Findings) -> tuple[Mapping[str, Any], ...]:
     the wait is the wire, the brokers' event loops, and the queue. Both processor times include requests without a wait,
     and may overlap, so the true rest is at least this.
     """
-    used = {(_key(row), row["process"]): row for row in found.resources}
+    used = {(_key(row), row["process"]): row for row in _of_the_rate(found.resources)}
     rows = []
     for key, own in _asked(found).items():
         server, broker = used.get((key, "coordinator")), used.get((key, "broker"))
@@ -153,7 +159,7 @@ def requests(found: Findings) -> tuple[Mapping[str, Any], ...]:
 def _asked(found: Findings) -> dict[Key, list[Found]]:
     """The operations that requests waited for, by cell, window and architecture."""
     asked: dict[Key, list[Found]] = {}
-    for row in found.coordination:
+    for row in _of_the_rate(found.coordination):
         if row["wait_ms"] and row["operations"]:
             asked.setdefault(_key(row), []).append(row)
     return asked
