@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.findings import Findings, in_order
-from tests.made_findings import AUDITED, published
+from analysis.measures.paper import audit, published
 
 Row = dict[str, Any]
 NAMES = ("zookeeper", "zookeeper-watch", "dsbs", "static", "static-again")
@@ -67,7 +67,7 @@ def steady() -> Findings:
             for setting, value in (("driver", "kafka"), ("in_flight", "5"), ("fetch_ahead", "20"), ("acks", "1"))
         ),
         published=published(),
-        paper_audit=(AUDITED,),
+        paper_audit=tuple(audit(published())),
         scale=(),
         paper_comparison=in_order(_paper(ratios), "table"),
         windows=in_order(_windows(chance, cells), "try", "number"),

@@ -28,7 +28,7 @@ from analysis.charts.style import (
     value_axis,
 )
 from analysis.findings import PAPER_PAIR, UNITS, Findings, Found, size_text
-from analysis.measures.student_t import quantile
+from analysis.statistics.student_t import quantile
 from analysis.report.formats import significant
 
 _TABLE_OF_AXIS = {"message_size": "size_sweep", "batch_size": "batch_sweep"}

@@ -22,7 +22,11 @@ def figures(found: Findings) -> Iterable[Drawn]:
     """One figure a pair of the answer, and one of the A/A."""
     again = answer.aa_pair(found)
     for pair in dict.fromkeys((*answer.pairs(found), *([again] if again else []))):
-        rows = [row for row in found.ratios if (row["architecture"], row["against"]) == pair]
+        rows = [
+            row
+            for row in found.ratios
+            if (row["architecture"], row["against"]) == pair and row["ratio"] is not None
+        ]
         if rows:
             yield _forest(found, pair, rows)
 

@@ -30,7 +30,8 @@ _PNG_DPI = 160
 _BELOW_MAX = 4  # how far below the least value a logarithmic axis goes for the sake of an interval
 _TEXTS_MAX = 8  # as many fit side by side under a figure
 _TIP = "tip"
-_TIPPED = re.compile(rf'<g id="{_TIP}\|([^"|]*)\|([^"|]*)\|([^"|]*)\|([^"|]*)\|([^"]*)">')
+# matplotlib quotes a name that holds a quotation mark with apostrophes.
+_TIPPED = re.compile(rf"""<g id=(["']){_TIP}\|([^"'|]*)\|([^"'|]*)\|([^"'|]*)\|([^"'|]*)\|([^<>]*?)\1>""")
 # Up to which span of ratios which ticks: few enough to be read, and 1 always.
 _RATIO_TICKS = (
     (1.6, (0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.6)),
@@ -132,7 +133,7 @@ def _with_tips(svg: bytes) -> bytes:
 
 
 def _mark(found: re.Match[str]) -> str:
-    names, size, batch, mode, text = found.groups()
+    _, names, size, batch, mode, text = found.groups()
     data = {"data-arch": names, "data-size": size, "data-batch": batch, "data-mode": mode}
     written = "".join(f' {key}="{value}"' for key, value in data.items() if value)
     return f'<g class="mark"{written}><title>{text}</title>'

@@ -33,7 +33,11 @@ def figures(found: Findings) -> Iterable[Drawn]:
 
 
 def _heat_map(found: Findings, pair: tuple[str, str]) -> Iterable[Drawn]:
-    rows = [row for row in found.ratios if (row["architecture"], row["against"], row["others"]) == (*pair, "")]
+    rows = [
+        row
+        for row in found.ratios
+        if (row["architecture"], row["against"], row["others"]) == (*pair, "") and row["ratio"] is not None
+    ]
     sizes, batches = (sorted({row[axis] for row in rows}) for axis in ("message_size", "batch_size"))
     if len(sizes) < 2 or len(batches) < 2:
         return

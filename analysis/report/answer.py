@@ -44,7 +44,7 @@ class Line:
 def pairs(found: Findings) -> tuple[Pair, ...]:
     """The pairs to show, in order: those that the run names, the paper's, and each one beside the control."""
     measured = [(row["architecture"], row["against"]) for row in found.pooled]
-    named = [tuple(pair) for pair in found.protocol.get("primary") or ()] or [PAPER_PAIR]
+    named = [(row["architecture"], row["against"]) for row in found.pooled if row["primary"]] or [PAPER_PAIR]
     again = aa_pair(found)
     beside = [pair for pair in measured if pair[1] == CONTROL and (again is None or again[0] not in pair)]
     wanted = [pair for pair in dict.fromkeys((*named, *beside)) if pair in measured]

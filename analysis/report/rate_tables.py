@@ -195,7 +195,7 @@ def taxes(found: Findings) -> Iterable[dict[str, Any]]:
     """1 - ratio for every ratio to the control on one system."""
     beside_control = found.beside_control
     for row in by_pair(found.ratios):
-        if row["against"] == CONTROL and row["architecture"] in beside_control:
+        if row["against"] == CONTROL and row["architecture"] in beside_control and row["ratio"] is not None:
             low, high = (None if row[end] is None else 1 - row[end] for end in ("high", "low"))
             yield {**row, "tax": 1 - row["ratio"], "low": low, "high": high}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analysis.findings import Findings, Found
-from analysis.measures.student_t import quantile
+from analysis.statistics.student_t import quantile
 from analysis.report.formats import significant
 
 Tone = Literal["faster", "slower", "equal", "open"]
@@ -30,8 +30,8 @@ class Verdict:
 
 
 def family_of(row: Found) -> str:
-    """Where a cell's rate belongs: production and consumption of split mode, or streaming."""
-    return "streaming" if row["mode"] == "streaming" else str(row["role"])
+    """Where a cell's rate belongs: production and consumption of split mode, streaming, or a load."""
+    return str(row["role"] if row["mode"] == "split" else row["mode"])
 
 
 def floors(found: Findings) -> dict[str, float]:
