@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis import load, two_runs
-from analysis.charts import comparison, paper_figures, request_time, surfaces
+from analysis.charts import inside, load_curves, paper_figures, ratios, request_time, surfaces
 from analysis.charts.style import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
@@ -101,8 +101,9 @@ def manifest(place: Place, spark: SparkSession | None = None) -> dict[str, Any] 
 
 
 def draw(found: Findings) -> list[Drawn]:
-    """Every figure for which these records have data, the paper's first."""
-    return [one for subject in (paper_figures, request_time, comparison, surfaces) for one in subject.figures(found)]
+    """Every figure for which these records have data, in the order of the page."""
+    subjects = (request_time, ratios, load_curves, surfaces, inside, paper_figures)
+    return [one for subject in subjects for one in subject.figures(found)]
 
 
 def publish(
@@ -110,8 +111,8 @@ def publish(
 ) -> summary.Summary:
     """Write every table, figure and the report, and replace the old ones."""
     fresh = work / "fresh"
-    tables = every_table(found)
-    answer = summary.summarise(found)
+    answer = summary.summarise(found, about)
+    tables = every_table(found, {one.name: one for one in answer.names})
     _write_tables(fresh / TABLES, tables)
     _write_figures(fresh / FIGURES, figures)
     (fresh / SUMMARY).write_text(summary.as_text(answer) + "\n")

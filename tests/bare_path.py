@@ -14,7 +14,10 @@ from typing import Final
 
 # What a Debian lacks that has Python, make and git and nothing else. Java comes with the packages; the others are
 # optional, and what needs them says so.
-OPTIONAL: Final = ("java", "ssh", "ssh-keygen", "sshd", "kcat", "nft", "ip", "tc", "mvn", "ps", "gcc", "cc")
+OPTIONAL: Final = (
+    "java", "ssh", "ssh-keygen", "sshd", "kcat", "nft", "ip", "tc", "mvn", "ps", "gcc", "cc", "chromium",
+    "chromium-browser", "google-chrome",
+)  # fmt: skip
 _VARIABLES: Final = ("PATH", "JAVA_HOME")
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from analysis.charts.style import Drawn, canvas, drawn, legend_above, looks, number
+from analysis.charts.style import Drawn, Look, canvas, drawn, labels_at_ends, legend_above, looks, number, tip
 from analysis.findings import WINDOWS, Findings, Found, size_text, window_text
 from analysis.measures import request_time
+from analysis.report.formats import significant
 
 _PARTS = (("data_us", "data path", "#999999", ""), ("coordination_us", "coordination", "#D55E00", "////"))
 _BAR = 0.8
@@ -42,19 +43,21 @@ def _of_middle_size(rows: Sequence[Found]) -> list[Found]:
 def _times(found: Findings, rows: Sequence[Found]) -> Drawn:
     windows = [window for window in WINDOWS if any(row["window"] == window for row in rows)]
     bars = sorted({(row["batch_size"], row["architecture_rank"], row["architecture"]) for row in rows})
-    figure, panels = canvas(9.6, 1.3 + 0.24 * len(bars), columns=len(windows), sharey=True)
+    figure, panels = canvas(9.6, 1.3 + 0.24 * len(bars), columns=len(windows), sharex=True, sharey=True)
     for axes, window in zip(panels, windows, strict=True):
         own = {(row["batch_size"], row["architecture"]): row for row in rows if row["window"] == window}
         _bars(axes, [own.get((batch, name)) for batch, _, name in bars])
         _bands(axes, [batch for batch, _, _ in bars])
         axes.set_title(window_text(window))
         axes.set_xlabel("time of a request, µs")
+    panels[0].set_xlim(0, max(row["request_us"] for row in rows) * 1.15)
     panels[0].set_yticks(range(len(bars)), [f"batch {batch}, {name}" for batch, _, name in bars])
     panels[0].invert_yaxis()
     legend_above(figure)
     size = size_text(rows[0]["message_size"])
     caption = f"A request's time, {size}: data path and coordination. Numbers: coordination's share."
-    return drawn("request_time", caption, figure, wide=True)
+    only = (f"message_size={size.replace(' ', '')}",)
+    return drawn("request_time", caption, figure, wide=True, table="request_time", only=only)
 
 
 def _bands(axes: Axes, batches: Sequence[int]) -> None:
@@ -72,14 +75,17 @@ def _bars(axes: Axes, rows: Sequence[Found | None]) -> None:
     starts = [0.0] * len(there)
     for column, label, colour, hatch in _PARTS:
         lengths = [row[column] for row in there]
-        axes.barh(
+        bars = axes.barh(
             places, lengths, left=starts, height=_BAR, color=colour, hatch=hatch, edgecolor="white", label=label
         )  # fmt: skip
+        for bar, row in zip(bars, there, strict=True):
+            told = f"{row['architecture']}, batch {row['batch_size']}, {label}: {significant(row[column])} µs"
+            tip(bar, f"{told} of {significant(row['request_us'])} µs", [row["architecture"]])
         starts = [start + length for start, length in zip(starts, lengths, strict=True)]
     for place, end, row in zip(places, starts, there, strict=True):
         share = row["coordination_us"] / row["request_us"]
-        axes.text(end, place, f" {share:.0%}", va="center", ha="left", fontsize=7)
-    axes.set_xlim(0, max(starts, default=1) * 1.15)
+        label = axes.text(end, place, f" {share:.0%}", va="center", ha="left", fontsize=7)
+        tip(label, f"{row['architecture']}: {share:.0%} is coordination", [row["architecture"]])
     axes.xaxis.set_major_formatter(FuncFormatter(number))
     axes.grid(visible=False, axis="y")
 
@@ -92,28 +98,28 @@ def _prices(rows: Sequence[Found], pair: tuple[str, str]) -> Iterable[Drawn]:
     figure, panels = canvas(9.6, 3.4, columns=len(windows), sharex=True, sharey=True)
     batches = sorted({row["batch_size"] for row in own})
     styles = looks([f"batch {batch}" for batch in batches])
+    labels: list[tuple[Axes, list[tuple[float, str, Look]]]] = []
     for axes, window in zip(panels, windows, strict=True):
         axes.axhline(1, color="black", linewidth=0.8)
         axes.axvline(1, color="#888888", linewidth=0.8, linestyle=":")
+        ends: list[tuple[float, str, Look]] = []
         for batch, look in zip(batches, styles.values(), strict=True):
             y = _line([row for row in own if (row["window"], row["batch_size"]) == (window, batch)])
             axes.plot(
-                request_time.FACTORS[: len(y)],
-                y,
-                color=look.colour,
-                marker=look.mark,
-                linestyle=look.line,
-                label=f"batch {batch}",
-            )
+                request_time.FACTORS[: len(y)], y, color=look.colour, marker=look.mark, linestyle=look.line
+            )  # fmt: skip
+            ends += [(y[-1], f"batch {batch}", look)] if y else []
         axes.set_title(window_text(window))
         _price_axes(axes)
+        labels.append((axes, ends))
     panels[0].set_ylabel(f"rate of {pair[0]} / rate of {pair[1]}")
-    legend_above(figure)
+    for axes, ends in labels:
+        labels_at_ends(axes, ends)
     caption = (
         f"The ratio of {pair[0]} to {pair[1]}, if a coordination request cost so many times what it did "
         f"({size_text(rows[0]['message_size'])}; dotted: as measured). Model: data path + k x coordination."
     )
-    yield drawn("what_if", caption, figure, wide=True)
+    yield drawn("what_if", caption, figure, wide=True, table="request_time")
 
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> list[float]:

@@ -1,5 +1,8 @@
 """The look of every figure, and its bytes: the same data gives the same file, on any day.
 
+A mark may carry a tip, the exact value that a reader sees when pointing at it, and says which architectures and which
+cell it is of, so that the page can hide it. A tip travels as the name of the mark's group in the SVG.
+
 One colour, mark and line for an architecture everywhere. The colours are Okabe and Ito's, which colour-blind readers
 can tell apart; marks and lines differ too, so that a figure printed in grey can be read.
 """
@@ -7,7 +10,9 @@ can tell apart; marks and lines differ too, so that a figure printed in grey can
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -24,6 +29,17 @@ PUBLISHED = ", published 2017"
 _PNG_DPI = 160
 _BELOW_MAX = 4  # how far below the least value a logarithmic axis goes for the sake of an interval
 _TEXTS_MAX = 8  # as many fit side by side under a figure
+_TIP = "tip"
+# matplotlib quotes a name that holds a quotation mark with apostrophes.
+_TIPPED = re.compile(rf"""<g id=(["']){_TIP}\|([^"'|]*)\|([^"'|]*)\|([^"'|]*)\|([^"'|]*)\|([^<>]*?)\1>""")
+# Up to which span of ratios which ticks: few enough to be read, and 1 always.
+_RATIO_TICKS = (
+    (1.6, (0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.6)),
+    (8.0, (0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7)),
+    (50.0, (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)),
+    (math.inf, tuple(float(f"1e{exponent}") for exponent in range(-6, 7))),
+)
+_LABEL_GAP = 0.052  # of a panel's height, between two labels
 # Set for the whole process, whose only figures these are.
 mpl.rcParams.update({
     "font.family": "DejaVu Sans",
@@ -63,6 +79,8 @@ class Drawn:
     png: bytes
     svg: bytes
     wide: bool = False
+    table: str = ""  # the table that holds its numbers
+    only: tuple[str, ...] = ()  # what of a run it shows, as `--only` takes it
 
 
 _KNOWN = {
@@ -97,8 +115,28 @@ def canvas(
     return figure, [one for line in axes for one in line]
 
 
-def drawn(name: str, caption: str, figure: Figure, *, wide: bool = False) -> Drawn:
-    return Drawn(name, caption, *rendered(figure), wide=wide)
+def drawn(
+    name: str, caption: str, figure: Figure, *, wide: bool = False, table: str = "", only: Sequence[str] = ()
+) -> Drawn:
+    return Drawn(name, caption, *rendered(figure), wide=wide, table=table, only=tuple(only))
+
+
+def tip(artist: Artist, text: str, names: Iterable[str] = (), cell: Sequence[object] = ()) -> None:
+    """Let a mark say its value, its architectures and its cell (message size, batch size, mode)."""
+    places = [str(part) for part in cell] or ["", "", ""]
+    artist.set_gid("|".join([_TIP, " ".join(names), *places, text]))
+
+
+def _with_tips(svg: bytes) -> bytes:
+    """Groups named by `tip`, as what they are: marks with a title that a viewer shows."""
+    return _TIPPED.sub(_mark, svg.decode()).encode()
+
+
+def _mark(found: re.Match[str]) -> str:
+    _, names, size, batch, mode, text = found.groups()
+    data = {"data-arch": names, "data-size": size, "data-batch": batch, "data-mode": mode}
+    written = "".join(f' {key}="{value}"' for key, value in data.items() if value)
+    return f'<g class="mark"{written}><title>{text}</title>'
 
 
 def rendered(figure: Figure) -> tuple[bytes, bytes]:
@@ -112,7 +150,7 @@ def rendered(figure: Figure) -> tuple[bytes, bytes]:
     FigureCanvasSVG(figure).print_svg(  # type: ignore[no-untyped-call]
         svg, metadata={"Date": None, "Creator": None}
     )
-    return png.getvalue(), svg.getvalue()
+    return png.getvalue(), _with_tips(svg.getvalue())
 
 
 def number(value: float, _position: object = None) -> str:
@@ -148,6 +186,33 @@ def stepped_axis(axes: Axes, values: Sequence[int], texts: Sequence[str]) -> Non
 def beside(value: float, place: int, of: int, step: float = 1.035) -> float:
     """`value` moved a little on a logarithmic axis, so that the error bars of several series do not hide each other."""
     return float(value * step ** (place - (of - 1) / 2))
+
+
+def labels_at_ends(axes: Axes, ends: Sequence[tuple[float, str, Look]]) -> None:
+    """The names of lines beside their last points, moved apart where they would lie upon each other."""
+    to_axes = axes.transData + axes.transAxes.inverted()
+    wanted = sorted((float(to_axes.transform((axes.get_xlim()[1], y))[1]), name, look) for y, name, look in ends)
+    for place, (_, name, look) in zip(apart([one[0] for one in wanted], _LABEL_GAP), wanted, strict=True):
+        label = axes.text(1.015, place, name, color=look.colour, fontsize=8, va="center", transform=axes.transAxes)
+        tip(label, name, [name.removesuffix(PUBLISHED)])
+
+
+def apart(places: Sequence[float], gap: float) -> list[float]:
+    """Rising places moved so that neighbours are at least `gap` apart, around where they were."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(place if not moved else max(place, moved[-1] + gap))
+    shift = sum(moved) / len(moved) - sum(places) / len(places) if places else 0.0
+    return [place - shift for place in moved]
+
+
+def log_ratio_axis(axes: Axes, ends: Sequence[float]) -> None:
+    """A logarithmic x axis of ratios with ticks that a reader knows."""
+    axes.set_xscale("log")
+    span = max(ends) / min(ends)
+    axes.xaxis.set_major_locator(FixedLocator(next(ticks for most, ticks in _RATIO_TICKS if span < most)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(number))
 
 
 def legend_above(figure: Figure, columns: int = 4) -> None:

@@ -12,9 +12,10 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.charts.style import Drawn, canvas, drawn, legend_above, looks, number
+from analysis.charts.style import Drawn, canvas, drawn, legend_above, looks, number, tip
 from analysis.findings import ROLES, Findings, Found, size_text
 from analysis.measures import request_time
+from analysis.report.answer import interval_text
 from analysis.report.formats import significant
 
 # From dark to light in one direction, so that it survives a printer without colours and an eye without some.
@@ -32,7 +33,11 @@ def figures(found: Findings) -> Iterable[Drawn]:
 
 
 def _heat_map(found: Findings, pair: tuple[str, str]) -> Iterable[Drawn]:
-    rows = [row for row in found.ratios if (row["architecture"], row["against"], row["others"]) == (*pair, "")]
+    rows = [
+        row
+        for row in found.ratios
+        if (row["architecture"], row["against"], row["others"]) == (*pair, "") and row["ratio"] is not None
+    ]
     sizes, batches = (sorted({row[axis] for row in rows}) for axis in ("message_size", "batch_size"))
     if len(sizes) < 2 or len(batches) < 2:
         return
@@ -58,10 +63,9 @@ def _heat_map(found: Findings, pair: tuple[str, str]) -> Iterable[Drawn]:
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.ax.yaxis.set_major_formatter(FuncFormatter(number))
     caption = (
-        f"Ratio of {pair[0]} to {pair[1]} by message size and batch size; hatched: not measured; in brackets: not "
-        "distinguishable from 1."
+        f"Ratio of {pair[0]} to {pair[1]} by message size and batch size. Hatched: not measured. In brackets: undecided."
     )
-    yield drawn("heatmap_size_batch", caption, figure, wide=True)
+    yield drawn("heatmap_size_batch", caption, figure, wide=True, table="comparison")
 
 
 def _squares(
@@ -76,12 +80,18 @@ def _squares(
     for (batch, size), row in own.items():
         text = significant(row["ratio"], 2)
         dark = float(norm(row["ratio"])) < _DARK_BELOW
-        axes.text(
+        value = axes.text(
             sizes.index(size),
             batches.index(batch),
             text if row["verdict"] in ("faster", "slower") else f"({text})",
             ha="center", va="center", fontsize=8, color="white" if dark else "black",
         )  # fmt: skip
+        tip(
+            value,
+            f"{size_text(size)}, batch {batch}: {significant(row['ratio'])} ({interval_text(row) or 'no interval'}), "
+            f"n = {row['n']}",
+            cell=(size, batch, row["mode"]),
+        )
     axes.set_xticks(range(len(sizes)), [size_text(size) for size in sizes], rotation=45 if len(sizes) > 8 else 0)
     axes.set_yticks(range(len(batches)), [str(batch) for batch in batches])
     axes.grid(visible=False)

@@ -10,7 +10,7 @@ from analysis.findings import PAPER_PAIR, ROLES, Findings
 
 _CELLS_MIN = 3
 _AXES = ("message_size", "batch_size", "mode", "role")
-_RATIO = f"{PAPER_PAIR[0]} / {PAPER_PAIR[1]}"
+RATIO = f"{PAPER_PAIR[0]} / {PAPER_PAIR[1]}"
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -30,7 +30,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 def orders(found: Findings) -> tuple[Mapping[str, Any], ...]:
     """Per role: the order of the cells by each architecture's rate, and by the ratio of the two."""
     rows = []
-    for what, pairs in (*_rates(found), (_RATIO, _ratios(found))):
+    for what, pairs in (*_rates(found), (RATIO, _ratios(found))):
         for role in ROLES:
             own = [pair for cell, *pair in pairs if cell[-1] == role]
             rho = spearman(*zip(*own, strict=True)) if len(own) >= _CELLS_MIN else None

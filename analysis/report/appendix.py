@@ -10,7 +10,7 @@ from analysis.measures.rates import MEASURED
 from analysis.report.formats import Column, Row, Table
 
 AVERAGE = "avg"
-_NOTE = "Messages/s and KB/s (1,000 bytes) of every try, and the mean of the valid ones"
+_NOTE = "Messages/s and KB/s (1,000 bytes): each block's mean over its windows, as a try of the paper's, and their mean"
 _HEAD = (Column("mode", "Mode"), Column("role", "Role"), Column("metric", "Unit"), Column("try", "Try"))
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from analysis.findings import Findings
+from analysis.findings import PAPER_PAIR, Findings
 from analysis.measures import rank_correlation
-from analysis.report.columns import ARCHITECTURE, BATCH, CELL, MODE, ROLE, SIZE
+from analysis.report.columns import ARCHITECTURE, BATCH, BLOCK, CELL, MODE, ROLE, SIZE
 from analysis.report.formats import Column, Row, Table
+
+_SWEPT_AT = 32  # bytes
 
 
 def paper_comparison(found: Findings) -> Table:
@@ -36,13 +38,42 @@ def paper_comparison(found: Findings) -> Table:
     )
 
 
+def published_beside(found: Findings) -> Table:
+    """The published ratios beside the measured ones in the paper's sweep of batch sizes: the first screen's."""
+    sweep = [row for row in found.paper_comparison if row["message_size"] == _SWEPT_AT] or found.paper_comparison
+    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in sweep:
+        key = (row["mode"], row["message_size"], row["batch_size"])
+        line = lines.setdefault(key, {name: row[name] for name in ("mode", "message_size", "batch_size")})
+        for column in ("published", "ratio", "low", "high"):
+            line.setdefault(f"{row['role']}_{column}", row[column])
+    titles = {"published": "published", "ratio": "measured", "low": "from", "high": "to"}
+    return Table(
+        name="published_beside",
+        title="Published beside measured",
+        note=f"{' / '.join(PAPER_PAIR)}, messages/s: the ratio of the published averages, and the measured ratio with "
+        "its 95 % interval.",
+        columns=(
+            MODE,
+            SIZE,
+            BATCH,
+            *(
+                Column(f"{role}_{column}", f"{word}: {title}" if column in ("published", "ratio") else title, "number")
+                for role, word in (("production", "Produce"), ("consumption", "Consume"))
+                for column, title in titles.items()
+            ),
+        ),
+        rows=tuple(lines[key] for key in sorted(lines)),
+    )
+
+
 def paper_order(found: Findings) -> Table:
     """Whether the cells that were fast for the paper are fast here."""
     return Table(
         name="paper_order",
         title="The order of the cells, there and here",
         note="Spearman's rank correlation over the published cells that were measured here: 1 is the same order from "
-        "slowest to fastest, 0 none, -1 the opposite. By rate, and by the ratio dsbs / zookeeper.",
+        "slowest to fastest, and -1 the opposite. By rate, and by the ratio dsbs / zookeeper.",
         columns=(
             Column("what", "Order by"),
             ROLE,
@@ -70,10 +101,9 @@ def audit(found: Findings) -> Table:
         name="audit",
         title="Audit of every trial",
         note="Sent = acknowledged = stored, and consumed as far as was asked, or the trial is not valid and leaves the "
-        "rates. A count that the system cannot give is empty. Windows under 250 ms are marked short; a block whose two "
-        "calibration trials differ by more than 15 % is marked noisy.",
+        "rates. A count that the system cannot give is empty.",
         columns=(
-            Column("try", "Try", "count"),
+            BLOCK,
             ARCHITECTURE,
             *CELL,
             Column("kind", "Kind"),

@@ -12,12 +12,17 @@ ARCHITECTURE, AGAINST = Column("architecture", "Architecture"), Column("against"
 OTHERS = Column("others", "Other axes")
 SIZE, BATCH = Column("message_size", "Bytes", "count"), Column("batch_size", "Batch", "count")
 MODE, ROLE, WINDOW = Column("mode", "Mode"), Column("role", "Role"), Column("window", "Window")
+BLOCK, BLOCKS = Column("try", "Block", "count"), Column("n", "Blocks", "count")
 CELL = (OTHERS, SIZE, BATCH, MODE)
 RATIO = (Column("ratio", "Ratio", "number"), Column("low", "from", "number"), Column("high", "to", "number"))
 
 
 def by_architecture(rows: Iterable[Found]) -> tuple[Found, ...]:
     return tuple(sorted(rows, key=lambda row: (row["architecture_rank"], row["architecture"])))
+
+
+def by_pair(rows: Iterable[Found]) -> tuple[Found, ...]:
+    return tuple(sorted(rows, key=lambda row: (row["against_rank"], row["architecture_rank"])))
 
 
 def without_empty_axes(table: Table) -> Table:

@@ -16,8 +16,8 @@ def request_times(found: Findings) -> Table:
         note="Microseconds of one request: batch size / rate. Data path: the time of `static` in the same cell. "
         "Coordination: what the architecture adds. Waited: all waits that the brokers counted, added up; empty where "
         "they count none. At once: how many requests waited at the same time, so that their waits overlap. "
-        f"The ratios are to {request_time.base_of(found)}, if a coordination request cost 0.1, 0.5, 1 and 5 times "
-        "as much as it did for both: data path + k x coordination, with as many waits overlapping as did here.",
+        f"The ratios are to {request_time.base_of(found)}, if a coordination request cost k times as much as it did: "
+        "data path + k x coordination, with as many waits overlapping as did here.",
         columns=(
             ARCHITECTURE,
             *CELL,
@@ -66,12 +66,13 @@ def coordination_cost(found: Findings) -> Table:
     return Table(
         name="coordination_cost",
         title="Coordination, for 1,000 messages",
-        note="The brokers counted these in the timed windows: operations, bytes, and the time that requests waited for "
-        "them, for every 1,000 messages. An architecture without a row made none or counts none.",
+        note="What the brokers counted: operations, bytes, and the time that requests waited for them, for every 1,000 "
+        "messages of that end. Streaming has both ends at once, and a row for each. An architecture without a row made "
+        "none or counts none.",
         columns=(
             ARCHITECTURE,
             *CELL,
-            WINDOW,
+            ROLE,
             Column("operation", "Operation"),
             Column("operations", "Operations", "number"),
             Column("bytes", "Bytes", "number"),
@@ -87,12 +88,13 @@ def resources(found: Findings) -> Table:
     return Table(
         name="resources",
         title="Processor, memory and disk",
-        note="In the timed windows, by kind of process; streaming produces and consumes in one window (both). Cores: "
-        "the most that one such process used; near 1, it likely limits the rate.",
+        note="By kind of process, for a produced message and for a consumed one. Streaming has both ends at once, so "
+        "that its two rows are the same time over different messages. Cores: the most that one such process used; near "
+        "1, it likely limits the rate.",
         columns=(
             ARCHITECTURE,
             *CELL,
-            WINDOW,
+            ROLE,
             Column("process", "Process"),
             Column("cpu_us_per_message", "CPU (µs/message)", "number"),
             Column("cores_busiest", "Cores, busiest", "number"),

@@ -1,239 +1,276 @@
-"""The answer in plain words: sentences made from findings, for the top of the report and for the terminal.
+"""The first screen: the question, the names, the answer, the instrument's zero, and what to know before believing it.
 
-They say what the statistics support: a difference counts when its interval leaves 1 out, else it stays open.
+The page and the terminal show the same. A sentence holds at most two numbers, and none is a range over unlike cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from typing import Any
 
-from analysis.findings import CONTROL, PAPER_PAIR, ROLES, WINDOWS, Findings, Found, window_text
-from analysis.measures.saturation import BUSY_CORES, busiest
-from analysis.report import request_time_sentences
+from analysis.findings import PAPER_PAIR, ROLES, Findings, Found, cell_of, size_text
+from analysis.measures import rank_correlation
+from analysis.report import answer, verdicts
 from analysis.report.formats import significant
-from analysis.report.rate_tables import taxes
+from analysis.report.naming import WINDOWED_SCHEMA, Name, names
 
-_NAMED_MAX = 3
+Manifest = Mapping[str, Any]
+Facts = tuple[tuple[str, str], ...]
+_SAME_ORDER = 0.5  # the rank correlation from which two orders are called alike
+_OLDER = (
+    "The order was by cluster: all cells of one architecture, then all of the next. Two rates that are compared lie "
+    "minutes apart, and the machine may have changed between them.",
+    "Clients held thousands of messages under way, whatever the batch size. Ratios at one message a request are ratios "
+    "under that load.",
+    "There was no A/A. What two equal architectures differ by is not known, so there is no floor.",
+    "The load of other programs was not measured. No window is marked as disturbed.",
+    "Streaming was counted from the first message to the last, so that part of each window has one end at work alone.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """What the instrument finds where there is nothing to find."""
+
+    pair: str
+    ratio: str
+    interval: str
+    alarms: str
+    alarms_interval: str
+    floor: str
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`answer`: who is faster, by how much, how sure. `why`: the costs. `trust`: what to know before believing."""
+    """The first screen's parts, in their order."""
 
-    answer: tuple[str, ...]
-    why: tuple[str, ...]
-    hypothesis: tuple[str, ...]
-    trust: tuple[str, ...]
+    question: str
+    setup: str
+    names: tuple[Name, ...]
+    facts: Facts
+    older: tuple[str, ...]  # what the protocol of an older folder could not know
+    lines: tuple[answer.Line, ...]
+    where: Facts  # the cells in which the columns that are not pooled were measured
+    rates: tuple[str, ...]  # of a run that compares nothing
+    zero: Zero | None
+    warnings: tuple[str, ...]
+    published: tuple[str, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Everything that is a sentence."""
+        return (self.question, self.setup, *self.rates, *self.warnings, *self.published)
 
 
-def summarise(found: Findings) -> Summary:
+def summarise(found: Findings, manifest: Manifest | None = None) -> Summary:
+    """Arrange the first screen."""
+    called = names(found.architectures, manifest)
     return Summary(
-        answer=tuple([*_pairs(found), *_taxes(found)] or _rates(found)),
-        why=(*request_time_sentences.sentences(found), *_coordination(found), *_limits(found)),
-        hypothesis=tuple(_hypothesis(found)),
-        trust=(*_audit(found), *_blocks(found), *_windows(found), *_equality(found), *_chance(found)),
+        question=_question(found.architectures),
+        setup="Every architecture runs the same brokers, clients and load; they differ in where the metadata is and in "
+        "what a commit promises.",
+        names=tuple(called.values()),
+        facts=tuple(_facts(found, manifest or {})),
+        older=_OLDER if _is_older(found) else (),
+        lines=answer.lines(found, called),
+        where=tuple(_where(found)),
+        rates=() if found.pooled else tuple(_rates(found)),
+        zero=_zero(found),
+        warnings=tuple(_warnings(found)),
+        published=tuple(_published(found)),
     )
 
 
-def _pairs(found: Findings) -> Iterable[str]:
-    """Each pair in one sentence, the paper's own pair first."""
-    pairs: dict[tuple[str, str], list[Found]] = {}
-    for row in found.ratios:
-        pairs.setdefault((row["architecture"], row["against"]), []).append(row)
-    place = found.architectures.index
-    for pair in sorted(pairs, key=lambda pair: (pair != PAPER_PAIR, place(pair[1]), place(pair[0]))):
-        if pair[1] != CONTROL:
-            yield _pair(pair, pairs[pair])
+def _question(architectures: Sequence[str]) -> str:
+    if len(architectures) > 1:
+        return "What does coordination cost a message broker, and does it cost less without ZooKeeper?"
+    return f"One architecture measured: {architectures[0]}" if architectures else "Nothing measured"
 
 
-def _pair(pair: tuple[str, str], rows: Sequence[Found]) -> str:
-    """dsbs is faster than zookeeper in 28 of 28 comparisons (1.2 to 4.0 times its rate), slower in none, ..."""
-    name, against = pair
-    by_verdict = {verdict: [r for r in rows if r["verdict"] == verdict] for verdict in ("faster", "slower")}
-    parts: list[str] = []
-    for verdict, own in by_verdict.items():
-        times = f" ({_range(row['ratio'] for row in own)} times its rate)" if own else ""
-        than = f"{verdict} than {against}" if verdict == "faster" else verdict
-        parts.append(f"{than} in {len(own) or 'none'}{'' if parts else f' of {len(rows)} comparisons'}{times}")
-    open_ = len(rows) - sum(map(len, by_verdict.values()))
-    if open_ == len(rows):
-        once = all(row["verdict"] == "one try" for row in rows)
-        why = "with one try of each there is no interval" if once else "every interval holds the ratio 1"
-        return f"{name} and {against} cannot be told apart in any of {open_} comparisons: {why}."
-    rest = f"; in {open_} the difference cannot be told from chance" if open_ else ""
-    return f"{name} is {', '.join(parts)}{rest}."
+def _is_older(found: Findings) -> bool:
+    version = found.protocol.get("schema_version", WINDOWED_SCHEMA)
+    return isinstance(version, int) and version < WINDOWED_SCHEMA
 
 
-def _range(values: Iterable[float], suffix: str = "") -> str:
-    every = sorted(values)
-    texts = [f"{significant(value)}{suffix}" for value in (every[0], every[-1])]
-    return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
+def _facts(found: Findings, manifest: Manifest) -> Iterable[tuple[str, str]]:
+    """The machine, the client, the load and the design, in small."""
+    held = {row["setting"]: row["found"] for row in found.equality}
+    for title, text in (
+        ("Machine", _machine(manifest)),
+        ("Client", _client(held, manifest)),
+        ("Load", _load(found, held)),
+        ("Design", _design(found)),
+    ):
+        if text:
+            yield title, text
 
 
-def _taxes(found: Findings) -> Iterable[str]:
-    """The share of the rate that coordination takes, by architecture."""
-    rows = list(taxes(found))
-    parts = []
-    for name in found.architectures:
-        own = sorted(row["tax"] * 100 for row in rows if row["architecture"] == name)
-        if own:
-            middle, least, most = (f"{round(value) + 0:d}" for value in (median(own), own[0], own[-1]))
-            parts.append(f"{name} {middle} % ({least} to {most} %)")
-    if parts:
-        yield (
-            f"Against {CONTROL}, which coordinates nothing, coordination takes from the rate (median of the cells, "
-            f"and range): {'; '.join(parts)}."
+def _machine(manifest: Manifest) -> str:
+    machine = manifest.get("machine") or {}
+    memory = machine.get("memory_bytes")
+    return ", ".join(
+        str(part)
+        for part in (
+            f"{machine['cores']} cores" if "cores" in machine else "",
+            machine.get("processor", ""),
+            f"{memory / (1 << 30):.0f} GiB" if isinstance(memory, int) else "",
+            machine.get("system", ""),
         )
+        if part
+    )
+
+
+def _client(held: Mapping[str, str], manifest: Manifest) -> str:
+    driver = held.get("driver", "")
+    library = {"kafka": "confluent-kafka", "grpc": "grpcio"}.get(driver, "")
+    version = (manifest.get("versions") or {}).get(library)
+    return f"{driver} ({library} {version})" if driver and version else driver
+
+
+def _load(found: Findings, held: Mapping[str, str]) -> str:
+    window_s = found.protocol.get("window_s")
+    parts = [
+        ("in_flight", "{} requests in flight for each connection"),
+        ("fetch_ahead", "{} batches fetched ahead"),
+    ]
+    told = [words.format(held[key]) for key, words in parts if held.get(key, "not known") != "not known"]
+    if isinstance(window_s, int | float):
+        told.append(f"windows of {window_s:g} s")
+    return ", ".join(told)
+
+
+def _design(found: Findings) -> str:
+    measured = [row for row in found.trials if row["kind"] == "measured"]
+    spent, budget = (found.protocol.get(key) for key in ("spent_s", "budget_s"))
+    parts = [
+        _many(len({row["cell"] for row in measured}), "cell"),
+        _many(len(found.architectures), "architecture"),
+        _many(len({row["try"] for row in measured}), "block"),
+        _rounds(found.protocol.get("rounds")),
+        f"{spent:,.0f} s of a budget of {budget:,.0f} s" if spent and budget else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _rounds(rounds: object) -> str:
+    """The fewest and the most rounds of a cell in a block."""
+    if not isinstance(rounds, Sequence) or not rounds:
+        return ""
+    ends = sorted({min(rounds), max(rounds)})
+    return f"{' to '.join(map(str, ends))} round{'' if ends[-1] == 1 else 's'} in each"
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def _where(found: Findings) -> Iterable[tuple[str, str]]:
+    cell = answer.reference_cell(found)
+    if cell is not None:
+        yield "requests", f"{size_text(cell[2])}, batch {cell[1]}"
+    place = answer.load_cell(found)
+    if place is not None:
+        yield "latency", f"{size_text(place[0])}, batch {place[1]}"
 
 
 def _rates(found: Findings) -> Iterable[str]:
-    """One architecture alone has nothing to compare with: its own rates, and how far they scatter."""
+    """One architecture alone has nothing to compare with: its own rates."""
+    cell = answer.reference_cell(found)
     for name in found.architectures:
-        rows = [row for row in found.cells if row["architecture"] == name and row["metric"] == "rps"]
-        parts = []
-        for role in ROLES:
-            own = [row["mean"] for row in rows if row["role"] == role]
-            if own:
-                parts.append(f"{role} {_range(own)} messages/s")
-        if not parts:
-            yield f"{name} has no valid trial, so no rate."
-            continue
-        yield f"{name}: {', '.join(parts)} over {len({row['cell'] for row in rows})} cells."
-        spread = [row["cv"] for row in rows if row["cv"] is not None]
-        if spread:
-            yield (
-                "Tries of one cell differ by a coefficient of variation of "
-                f"{median(spread) * 100:.1f} % (median), at most {max(spread) * 100:.1f} %."
-            )
-        else:
-            yield "There is one try of each cell, so nothing can be said about the spread."
+        own = {
+            row["role"]: row["geometric"]
+            for row in found.cells
+            if (row["architecture"], row["metric"], cell_of(row)) == (name, "rps", cell)
+        }
+        parts = [f"{role} {significant(own[role])} messages/s" for role in ROLES if role in own]
+        yield f"{name}: {' and '.join(parts)}." if parts else f"{name} has no valid trial, so no rate."
     if len(found.architectures) == 1:
         yield "One architecture alone says nothing about what coordination costs: run a second one to compare."
 
 
-def _coordination(found: Findings) -> Iterable[str]:
-    """How much the brokers coordinated for 1,000 messages, and how long requests waited for it."""
-    measured = {row["architecture"] for row in found.batches}
-    for name in found.architectures:
-        own = [row for row in found.coordination if row["architecture"] == name]
-        operations = sorted({row["operation"] for row in own if row["operations"]})
-        waits = _sums(own, "wait_ms")
-        if operations:
-            waited = f", and requests waited {_range(waits)} ms for them" if waits else ""
-            yield (
-                f"{name} made {_range(_sums(own, 'operations'))} coordination operations ({', '.join(operations)}) "
-                f"for 1,000 messages{waited}."
-            )
-        elif name in measured - found.counting:
-            yield f"The brokers of {name} have no counters of coordination, so how much they coordinate is not known."
-        elif found.coordination:
-            alone = f"; requests waited {_range(waits)} ms for writes of its own" if waits else ""
-            yield f"{name} made no coordination operation in the timed windows{alone}."
-
-
-def _sums(rows: Iterable[Found], column: str) -> list[float]:
-    """The sum of a column in each cell and window that has a value."""
-    sums: dict[tuple[str, str], float] = {}
-    for row in rows:
-        if row[column] is not None:
-            place = (row["cell"], row["window"])
-            sums[place] = sums.get(place, 0.0) + row[column]
-    return list(sums.values())
-
-
-def _limits(found: Findings) -> Iterable[str]:
-    """The processes that kept a whole core busy: they limit the rate, whatever the architecture does."""
-    for window in WINDOWS:
-        parts = []
-        for name in found.architectures:
-            most = busiest(found, name, window)
-            full = [row["process"] for row in most if row["cores_busiest"] >= BUSY_CORES]
-            if full:
-                what = " or ".join(sorted(set(full)))
-                parts.append(f"the {what} of {name} in {len(full)} of {len(most)} cells")
-        if parts:
-            yield (
-                f"In {window_text(window)} one process was busy with {BUSY_CORES * 100:.0f} % or more of a core, so "
-                f"that it, and not coordination, likely limits the rate: {'; '.join(parts)}."
-            )
-
-
-def _hypothesis(found: Findings) -> Iterable[str]:
-    rows = found.paper_comparison
-    if not rows:
-        return
-    verdicts = [row["hypothesis"] for row in rows]
-    same = [row["direction"] for row in rows]
-    yield (
-        f"The paper's hypothesis, that {PAPER_PAIR[0]} gives more throughput than {PAPER_PAIR[1]}, holds in "
-        f"{verdicts.count('holds')} of {len(rows)} published cells measured here, the opposite holds in "
-        f"{verdicts.count('the opposite holds')}, and it stays open in {sum(v.startswith('open') for v in verdicts)}."
-    )
-    inside = sum(bool(row["inside"]) for row in rows)
-    yield (
-        f"The published ratio is {_range(row['published'] for row in rows)}, the measured one "
-        f"{_range(row['ratio'] for row in rows)}. Among the cells decided here, {same.count('yes')} go the paper's way "
-        f"and {same.count('no')} the other; {inside} published ratios lie inside the measured interval."
+def _zero(found: Findings) -> Zero | None:
+    row = next((row for row in found.zero if row["family"] == "all"), None)
+    if row is None:
+        return None
+    ends = [row["alarm_low"], row["alarm_high"]]
+    return Zero(
+        pair=f"{row['architecture']} / {row['against']}",
+        ratio=significant(row["ratio"]),
+        interval=answer.interval_text(row),
+        alarms=f"{row['false_alarms']} of {row['comparisons']}",
+        alarms_interval="" if None in ends else " to ".join(f"{100 * end:.1f} %" for end in ends),
+        floor="" if row["floor"] is None else verdicts.percent(row["floor"]),
     )
 
 
-def _audit(found: Findings) -> Iterable[str]:
+def _warnings(found: Findings) -> Iterable[str]:
+    """What concerns more than one place of the table."""
     trials = {row["trial_id"]: row for row in found.trials}
-    bad = [row for row in trials.values() if row["verdict"] != "valid"]
-    good = len(trials) - len(bad)
-    unread = {row["architecture"] for row in trials.values() if row["verdict"] == "valid" and row["stored"] is None}
-    yield (
-        f"{good} of {len(trials)} trials balance: sent = acknowledged = stored, and consumed as far as was asked"
-        + (f" (how much {' and '.join(sorted(unread))} stored is not known)" if unread else "")
-        + (f"; the other {len(bad)} leave the rates ({_first(bad)})." if bad else ".")
-    )
-
-
-def _first(bad: Sequence[Found]) -> str:
-    texts = [f"{row['trial_id']}: {row['reason']}" for row in bad[:_NAMED_MAX]]
-    return "; ".join(texts) + ("; and more, in the audit" if len(bad) > _NAMED_MAX else "")
-
-
-def _blocks(found: Findings) -> Iterable[str]:
-    noisy = {row["try"]: row["noisy"] for row in found.trials}
-    flagged = [str(number) for number, is_so in sorted(noisy.items()) if is_so]
-    unknown = [str(number) for number, is_so in sorted(noisy.items()) if is_so is None]
-    if flagged:
-        yield f"Noisy: the calibration trials of block {', '.join(flagged)} differ by more than 15 %."
-    if unknown:
-        yield f"Block {', '.join(unknown)} lacks two valid calibration trials, so its noise is not known."
-    if noisy and not flagged and not unknown:
-        yield f"In all {len(noisy)} blocks the calibration trials agree within 15 %."
-
-
-def _windows(found: Findings) -> Iterable[str]:
-    lengths = [row["window_s"] for row in found.trials if row["kind"] == "measured" and row["verdict"] == "valid"]
-    short = sum(bool(row["short_window"]) for row in found.trials if row["verdict"] == "valid")
-    if lengths:
-        yield f"Timed windows last {_range(lengths)} s (median {significant(median(lengths))} s)" + (
-            f"; {short} of them shorter than 250 ms, which say little." if short else "."
-        )
-
-
-def _equality(found: Findings) -> Iterable[str]:
+    bad = sum(row["verdict"] != "valid" for row in trials.values())
+    if bad:
+        yield f"{bad} of {len(trials)} trials do not balance or did not finish, and are left out: see the audit."
     differ = [row["setting"] for row in found.equality if row["cells_that_differ"]]
     if differ:
         yield f"Not held equal between architectures: {', '.join(differ)}. Differences may come from there."
-    elif len(found.architectures) > 1:
-        yield "Every setting but the architecture was the same in every cell."
+    if found.ratios and not found.zero:
+        yield "This run has no A/A, so nothing says how small a difference it can see."
+    yield from _undecided(found)
 
 
-def _chance(found: Findings) -> Iterable[str]:
-    tried = sum(row["n"] > 1 for row in found.ratios)
-    if tried:
+def _undecided(found: Findings) -> Iterable[str]:
+    """Of each pair that the table shows: the cells in which nothing is decided."""
+    floors = verdicts.floors(found)
+    for pair in answer.pairs(found):
+        rows = [row for row in found.ratios if (row["architecture"], row["against"]) == pair]
+        said = [verdicts.of_rate(row, verdicts.floor_of(floors, verdicts.family_of(row))) for row in rows]
+        open_ = verdicts.counted(said)["open"]
+        if open_:
+            yield f"{pair[0]} / {pair[1]}: {open_} of {len(rows)} comparisons of single cells are undecided."
+
+
+def _published(found: Findings) -> Iterable[str]:
+    rows = found.paper_comparison
+    if not rows:
+        return
+    holds = sum(row["hypothesis"] == "holds" for row in rows)
+    yield (
+        f"The paper's hypothesis, that {PAPER_PAIR[0]} is faster than {PAPER_PAIR[1]}, holds in {holds} of {len(rows)} "
+        "published cells measured here."
+    )
+    orders = [row for row in rank_correlation.orders(found) if row["what"] == rank_correlation.RATIO]
+    for row in orders:
+        alike = "is the paper's" if row["rho"] >= _SAME_ORDER else "is not the paper's"
         yield (
-            f"If there were no difference anywhere, chance alone would call about {max(1, round(tried / 20))} of "
-            f"{tried} comparisons at 95 % different: believe patterns over single cells."
+            f"The order of the cells by their ratio {alike} in {row['role']}: rank correlation "
+            f"{row['rho']:.2f}."
         )
 
 
 def as_text(summary: Summary) -> str:
-    """For a terminal: one sentence a line."""
-    return "\n".join([*summary.answer, *summary.why, *summary.hypothesis, *summary.trust])
+    """For a terminal: the table of ratios, then one line for each thing to know."""
+    lines = list(_text_table(summary)) if summary.lines else list(summary.rates)
+    if summary.zero is not None:
+        zero = summary.zero
+        floor = f"; no claim below {zero.floor}" if zero.floor else ""
+        lines.append(
+            f"A/A {zero.pair}: {zero.ratio} ({zero.interval or 'no interval'}); false alarms {zero.alarms}{floor}"
+        )
+    if summary.older:
+        lines.append("The records are of an older protocol: the report says what it could not know.")
+    return "\n".join([*lines, *summary.warnings, *summary.published])
+
+
+def _text_table(summary: Summary) -> Iterable[str]:
+    rows = [("ratio of rates", *answer.FAMILIES.values())]
+    rows += [
+        (" / ".join(line.pair), *(_text_of(one) if one else "-" for one in line.rates)) for line in summary.lines
+    ]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _text_of(one: answer.Comparison) -> str:
+    interval = f" ({one.interval})" if one.interval else ""
+    return f"{one.ratio}{interval} {one.verdict.words}"

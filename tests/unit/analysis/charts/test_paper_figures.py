@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 
 import pytest
+from matplotlib.figure import Figure
 
 from analysis import publish
 from analysis.charts import paper_figures
@@ -15,9 +17,9 @@ ALL = {f"figure_{number:02}" for number in range(1, 13)}
 
 def test_every_figure_of_the_paper_is_drawn(named: dict[str, Drawn]) -> None:
     assert set(named) >= ALL
-    more = {"ratio_by_cell", "coordination_tax", "latency", "processor_time"}
-    more |= {"request_time", "what_if", "heatmap_size_batch"}
-    assert set(named) - ALL == more  # the windows are too short for a rate over time, and nothing says what scale costs
+    more = {"ratio_dsbs_zookeeper", "ratio_dsbs_static", "ratio_zookeeper_static"}
+    more |= {"request_time", "what_if", "processor_time", "heatmap_size_batch", "rate_over_time"}
+    assert set(named) - ALL == more  # nothing was measured at a fixed load, and nothing says what scale costs
 
 
 @pytest.mark.parametrize(
@@ -55,6 +57,8 @@ def test_figure_without_data_is_not_drawn(found: Findings) -> None:
         coordination=(),
         resources=(),
         batches=(),
+        pooled=(),
+        windows=(),
     )
     assert publish.draw(nothing) == []
 
@@ -74,4 +78,49 @@ def test_one_try_has_points_without_bars(found: Findings) -> None:
         cells=tuple({**row, "low": None, "high": None} for row in found.cells),
         ratios=tuple({**row, "low": None, "high": None} for row in found.ratios),
     )
-    assert {one.name for one in publish.draw(once)} >= ALL | {"ratio_by_cell", "coordination_tax"}
+    assert {one.name for one in publish.draw(once)} >= ALL | {"ratio_dsbs_zookeeper"}
+
+
+def titles(figure: Drawn) -> list[str]:
+    return re.findall(r"<title>(.*?)</title>", figure.svg.decode())
+
+
+def test_marks_say_value_interval_and_n_and_the_published_ones_the_spread_of_their_tries(
+    named: dict[str, Drawn],
+) -> None:
+    told = titles(named["figure_01"])
+    assert any(re.fullmatch(r"dsbs: [\d,]+ messages/s \([\d,]+ to [\d,]+\), n = \d", text) for text in told)
+    assert any(re.fullmatch(r"zookeeper, published: [\d,]+ messages/s, tries [\d,]+ to [\d,]+", text) for text in told)
+
+
+def test_every_title_differs(found: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def rendered(figure: Figure) -> tuple[bytes, bytes]:
+        shown.extend(axes.get_title(loc="left") for axes in figure.axes)
+        return b"", b""
+
+    monkeypatch.setattr("analysis.charts.style.rendered", rendered)
+    assert len(list(paper_figures.figures(found))) == len(set(shown)) == len(ALL)
+
+
+def test_split_and_streaming_share_their_axis(found: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames: list[tuple[float, float]] = []
+
+    def rendered(figure: Figure) -> tuple[bytes, bytes]:
+        frames.append(figure.axes[0].get_ylim())
+        return b"", b""
+
+    monkeypatch.setattr("analysis.charts.style.rendered", rendered)
+    assert len(list(paper_figures.figures(found))) == len(ALL)
+    assert frames[::2] == frames[1::2]
+
+
+def test_on_a_logarithmic_axis_the_interval_is_geometric() -> None:
+    row = {"geometric": 100.0, "cv": 0.1, "n": 5}
+    value, low, high = paper_figures.geometric(row)
+    assert low is not None
+    assert high is not None
+    assert value / low == pytest.approx(high / value)
+    assert high / value == pytest.approx(math.exp(2.776445 * math.sqrt(math.log(1.01) / 5)), rel=1e-5)
+    assert paper_figures.geometric({**row, "n": 1, "cv": None}) == (100.0, None, None)

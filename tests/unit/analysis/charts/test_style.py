@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
 
 from analysis.charts import style
 from analysis.charts.style import Drawn
@@ -12,6 +16,36 @@ def test_every_architecture_looks_different_and_always_the_same() -> None:
     assert len({look.colour for look in given.values()}) == len(names)
     assert len({look.mark for look in given.values()}) == len(names)
     assert style.looks(["dsbs"])["dsbs"] == given["dsbs"]
+
+
+def test_a_mark_says_its_value_and_what_it_is_of() -> None:
+    figure, (axes,) = style.canvas(3, 2)
+    (line,) = axes.plot([1, 2], [1, 2])
+    style.tip(line, 'a "b" & <c>', ["dsbs", "static"], (32, 20, "split"))
+    (plain,) = axes.plot([1], [1])
+    style.tip(plain, "floor")
+    _, svg = style.rendered(figure)
+    marked = '<g class="mark" data-arch="dsbs static" data-size="32" data-batch="20" data-mode="split"><title>'
+    assert f'{marked}a "b" &amp; &lt;c&gt;</title>' in svg.decode()
+    assert '<g class="mark"><title>floor</title>' in svg.decode()
+    ElementTree.fromstring(svg)
+
+
+def test_labels_that_would_lie_upon_each_other_are_moved_apart_around_their_middle() -> None:
+    moved = style.apart([0.5, 0.51, 0.52, 0.9], 0.05)
+    assert all(later - sooner >= 0.05 - 1e-9 for sooner, later in pairwise(moved))
+    assert sum(moved) == pytest.approx(0.5 + 0.51 + 0.52 + 0.9)
+    assert style.apart([0.1, 0.9], 0.05) == [0.1, 0.9]
+    assert style.apart([], 0.05) == []
+
+
+@pytest.mark.parametrize("ends", [(0.98, 1.02), (0.3, 1.2), (0.5, 20.0), (1e-3, 1e3)])
+def test_an_axis_of_ratios_has_a_tick_at_1_and_few_others(ends: tuple[float, float]) -> None:
+    _, (axes,) = style.canvas(3, 2)
+    style.log_ratio_axis(axes, ends)
+    ticks = list(axes.xaxis.get_major_locator()())
+    assert 1 in ticks
+    assert len(ticks) <= 13
 
 
 def test_a_name_with_dollars_is_drawn_as_it_is() -> None:

@@ -1,84 +1,132 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
+
+import pytest
 
 from analysis.findings import Findings
-from analysis.report import summary
-from tests import made_findings, made_records
-from tests.made_findings import alone
-from tests.made_records import MadeTrial
+from analysis.report import summary, tables
+from tests import made_report
+from tests.made_report import MANIFEST
+from tests.unit.analysis.report.sentences import crowded
 
 
-def test_summary_tells_what_is_not_valid_and_why(found: Findings) -> None:
-    trust = " ".join(summary.summarise(found).trust)
-    assert "59 of 60 trials balance" in trust
-    assert "stored 29999 of 30000" in trust
-    assert "of them shorter than 250 ms" in trust
+def told(found: Findings) -> summary.Summary:
+    return summary.summarise(found, MANIFEST)
 
 
-def test_summary_gives_the_hypothesis_a_verdict(found: Findings) -> None:
-    said = " ".join(summary.summarise(found).hypothesis)
-    assert "holds in 16 of 16 published cells measured here" in said
+def alone(found: Findings, name: str) -> Findings:
+    def only(rows: Any) -> Any:
+        return tuple(row for row in rows if row["architecture"] == name)
+
+    return dataclasses.replace(
+        found, trials=only(found.trials), cells=only(found.cells), resources=only(found.resources), ratios=(),
+        pooled=(), zero=(), load=only(found.load), coordination=(), batches=only(found.batches), paper_comparison=(),
+    )  # fmt: skip
 
 
-def test_one_architecture_alone_is_told_by_its_own_rates(found: Findings) -> None:
-    said = summary.as_text(summary.summarise(alone(found, "static")))
-    assert "static: production" in said
-    assert "coefficient of variation" in said
-    assert "One architecture alone says nothing about what coordination costs" in said
-    assert "the producer of static in 3 of 3 cells" in said
+@pytest.mark.parametrize("older", [False, True])
+def test_a_sentence_holds_at_most_two_numbers(steady: Findings, older: bool) -> None:
+    found = made_report.older() if older else steady
+    invalid = tuple({**row, "verdict": "failed"} if row["try"] == 1 else row for row in found.trials)
+    rows = tuple({**row, "cells_that_differ": 2} for row in found.equality)
+    bad = dataclasses.replace(found, trials=invalid, equality=rows)
+    said = told(bad)
+    assert len(said.warnings) >= 4
+    assert [one for text in (*said.sentences, *said.older) for one in crowded(text)] == []
 
 
-def test_run_without_a_valid_trial_says_so(found: Findings) -> None:
-    trials = tuple({**row, "verdict": "failed", "reason": "port in use", "rps": None} for row in found.trials)
-    none = dataclasses.replace(
-        alone(found, "static"), trials=trials, cells=(), latency=(), over_time=(), resources=(), batches=()
+def test_the_sentences_under_tables_hold_at_most_two_numbers(steady: Findings) -> None:
+    every = tables.every_table(steady)
+    assert {table.name: found for table in every if (found := crowded(table.note))} == {}
+
+
+def test_the_first_screen_says_machine_client_load_and_design_in_small(steady: Findings) -> None:
+    facts = dict(told(steady).facts)
+    assert facts["Machine"].startswith("2 cores, A processor, 8 GiB")
+    assert facts["Client"] == "kafka (confluent-kafka 2.14.2)"
+    assert facts["Load"] == (
+        "5 requests in flight for each connection, 20 batches fetched ahead, windows of 0.25 s"
     )
-    assert "static has no valid trial, so no rate." in summary.as_text(summary.summarise(none))
+    assert facts["Design"].startswith("14 cells, 5 architectures, 3 blocks, 2 rounds in each")
 
 
-def test_noisy_blocks_are_named(found: Findings) -> None:
-    noisy = dataclasses.replace(found, trials=tuple({**row, "noisy": row["try"] == 2} for row in found.trials))
-    assert any("block 2 differ by more than 15 %" in line for line in summary.summarise(noisy).trust)
+def test_a_folder_that_says_little_has_few_facts(steady: Findings) -> None:
+    little = dataclasses.replace(steady, equality=(), protocol={})
+    assert [title for title, _ in summary.summarise(little).facts] == ["Design"]
 
 
-def test_settings_that_differ_are_named(found: Findings) -> None:
-    rows = tuple({**row, "cells_that_differ": 2 if row["setting"] == "fsync" else 0} for row in found.equality)
-    said = summary.summarise(dataclasses.replace(found, equality=rows)).trust
-    assert any(line.startswith("Not held equal between architectures: fsync") for line in said)
+def test_the_instruments_zero_is_told_with_its_floor(steady: Findings) -> None:
+    zero = told(steady).zero
+    assert zero is not None
+    assert (zero.pair, zero.ratio, zero.alarms, zero.floor) == ("static-again / static", "1.00", "1 of 21", "3.0 %")
+    assert zero.alarms_interval == "0.1 % to 23.8 %"
 
 
-def test_what_a_system_does_not_count_is_said_to_be_not_known() -> None:
-    told = summary.summarise(made_findings.foreign())
-    why, trust = " ".join(told.why), " ".join(told.trust)
-    assert "The brokers of kafka-kraft have no counters of coordination" in why
-    assert "static made no coordination operation in the timed windows." in why
-    assert "16 of 16 trials balance" in trust
-    assert "(how much kafka-kraft stored is not known)" in trust
-    assert "Not held equal between architectures: system, fsync." in trust
+def test_a_run_without_an_aa_says_so(steady: Findings) -> None:
+    blind = told(dataclasses.replace(steady, zero=()))
+    assert blind.zero is None
+    assert any("no A/A" in line for line in blind.warnings)
+    assert not any("no A/A" in line for line in told(steady).warnings)
 
 
-def test_the_distance_of_another_system_from_static_is_not_called_coordination() -> None:
-    told = summary.summarise(made_findings.foreign())
-    assert any("kafka-kraft is faster than dsbs in 4 of 4" in line for line in told.answer)
-    (taxes,) = (line for line in told.answer if line.startswith("Against static"))
-    assert taxes.endswith(": dsbs 17 % (17 to 17 %).")
+def test_what_left_the_rates_is_counted(steady: Findings) -> None:
+    rows = tuple({**row, "verdict": "invalid"} if row["try"] == 1 else row for row in steady.trials)
+    assert told(dataclasses.replace(steady, trials=rows)).warnings[0].startswith("70 of 210 trials do not balance")
 
 
-def test_operations_are_told_without_waits_where_waits_are_not_counted(found: Findings) -> None:
-    rows = tuple({**row, "wait_ms": None} for row in found.coordination)
-    why = summary.summarise(dataclasses.replace(found, coordination=rows)).why
-    assert any(line.endswith("(commit, lookup) for 1,000 messages.") for line in why)
+def test_settings_that_differ_are_named(steady: Findings) -> None:
+    rows = tuple({**row, "cells_that_differ": int(row["setting"] == "acks")} for row in steady.equality)
+    warnings = told(dataclasses.replace(steady, equality=rows)).warnings
+    assert any(line.startswith("Not held equal between architectures: acks.") for line in warnings)
 
 
-def test_one_try_has_no_interval_and_the_sentence_says_so() -> None:
-    once = made_findings.of(made for made in made_records.small_run() if made.try_ == 1)
-    assert summary.summarise(once).answer[0] == (
-        "dsbs and zookeeper cannot be told apart in any of 12 comparisons: with one try of each there is no interval."
-    )
+def test_cells_that_are_undecided_are_counted_for_each_pair(steady: Findings) -> None:
+    decided = tuple({**row, "verdict": "faster", "ratio": 2.0, "equal": False} for row in steady.ratios)
+    assert told(dataclasses.replace(steady, ratios=decided)).warnings == ()
+    open_ = tuple({**row, "verdict": "undecided", "equal": False} for row in steady.ratios)
+    first = told(dataclasses.replace(steady, ratios=open_)).warnings[0]
+    assert first == "dsbs / zookeeper: 28 of 28 comparisons of single cells are undecided."
 
 
-def test_a_block_without_two_valid_calibration_trials_is_named() -> None:
-    lonely = made_findings.of([MadeTrial("static"), MadeTrial("dsbs", production_s=0.5)])
-    said = summary.summarise(lonely).trust
-    assert "Block 1 lacks two valid calibration trials, so its noise is not known." in said
+def test_the_papers_hypothesis_and_order_are_told(steady: Findings) -> None:
+    lines = told(steady).published
+    assert lines[0].endswith("holds in 32 of 32 published cells measured here.")
+    assert any("is not the paper's in production: rank correlation -0." in line for line in lines)
+    assert told(dataclasses.replace(steady, paper_comparison=())).published == ()
+
+
+def test_an_older_folder_says_what_its_protocol_could_not_know() -> None:
+    said = told(made_report.older())
+    assert [line.split(" ")[0:4] for line in said.older][2] == ["There", "was", "no", "A/A."]
+    assert len(said.older) == 5
+
+
+def test_one_architecture_alone_is_told_by_its_own_rates(steady: Findings) -> None:
+    said = told(alone(steady, "static"))
+    assert said.lines == ()
+    assert said.rates[0].startswith("static: production ")
+    assert "run a second one to compare" in said.rates[1]
+    assert said.question == "One architecture measured: static"
+
+
+def test_a_run_without_a_valid_trial_says_so(steady: Findings) -> None:
+    none = dataclasses.replace(alone(steady, "static"), cells=(), load=())
+    assert told(none).rates[0] == "static has no valid trial, so no rate."
+    assert told(dataclasses.replace(none, trials=())).question == "Nothing measured"
+
+
+def test_the_terminal_prints_the_same_answer_in_a_few_lines(steady: Findings) -> None:
+    lines = summary.as_text(told(steady)).splitlines()
+    assert lines[0].split() == ["ratio", "of", "rates", "produce", "consume", "streaming"]
+    assert lines[1].startswith("dsbs / zookeeper ")
+    assert "1.63 (1.60 to 1.66) faster" in lines[1]
+    assert "A/A static-again / static: 1.00 (0.991 to 1.02); false alarms 1 of 21; no claim below 3.0 %" in lines
+    assert len(lines) < 15
+    older = summary.as_text(summary.summarise(made_report.older()))
+    assert "of an older protocol" in older
+
+
+def test_the_terminal_tells_one_architecture_by_its_rates(steady: Findings) -> None:
+    assert summary.as_text(told(alone(steady, "dsbs"))).startswith("dsbs: production ")
