@@ -72,10 +72,10 @@ class Dispatch:
         return Event.PROMISED, _commit_answer(template, commit, outcome)
 
 
-def read_fetch(frame: bytes) -> FetchRequest | None:
-    """None for any other request. Raises `Malformed`."""
-    header, api, at = read_request(frame)
-    return fetch_wire.read(frame, at, header.version, header.correlation_id) if api.key is ApiKey.FETCH else None
+def read_fetch(frame: bytes) -> FetchRequest:
+    """Raises `Malformed`."""
+    header, _, at = read_request(frame)
+    return fetch_wire.read(frame, at, header.version, header.correlation_id)
 
 
 async def _answer(header: RequestHeader, api: Api, result: Awaitable[object]) -> Pieces:
