@@ -51,7 +51,7 @@ class HeldBack(StaticCoordinator):
     def standing(self) -> Standing:
         return Standing(self.tenure, 0)
 
-    def _known_leader(self, at: TopicPartition) -> Partition | None:  # type: ignore[override] # as the contract allows
+    def _known_leader(self, at: TopicPartition) -> Partition | None:
         return super()._known_leader(at) if self.knows else None
 
     def ask_leader(self, at: TopicPartition, requests: int, told: Told) -> None:

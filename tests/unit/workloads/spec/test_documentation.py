@@ -21,7 +21,7 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
 TABLES: dict[str, dict[str, Key]] = {
     "cluster": keys.CLUSTER,
     "architectures": {key: Key(row_kind(key)) for key in ("coordinator", "system")}
-    | {key: option.key for row in ROWS.values() for key, option in row.options.items()},
+    | {key: option.key for row in ROWS.values() if not row.coordinator for key, option in row.options.items()},
     "workload": keys.WORKLOAD | keys.PERMISSIONS,
     "experiments": keys.EXPERIMENT,
     "profiles": keys.PROFILE,
@@ -46,6 +46,17 @@ def test_every_key_is_documented_as_it_is_read(section: str) -> None:
         assert allowed.replace("`", "") == entry.kind.allowed, key
         if entry.default is not None:
             assert default == entry.default, key
+
+
+def test_every_choice_of_a_coordinator_is_documented_as_it_is_read() -> None:
+    documented = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.*?) \| (.*?) \|$", DOCUMENT, flags=re.MULTILINE)
+    read = [
+        (row.coordinator, key, option.key.kind.allowed, option.key.default or "none")
+        for row in ROWS.values()
+        if row.coordinator
+        for key, option in row.options.items()
+    ]
+    assert [(name, key, allowed.replace("`", ""), default) for name, key, allowed, default in documented] == read
 
 
 def test_the_whole_file_of_the_document_is_read_and_can_be_planned() -> None:
