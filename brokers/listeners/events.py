@@ -24,9 +24,6 @@ class Event(IntEnum):
     ANSWERED = auto()  # the answer of what was just carried out, or of the request that blocked: `Answer`
     PROMISED = auto()  # that answer becomes known later, and what follows is not held back by it: `Answer`
     BLOCKED = auto()  # the request just begun holds back what follows
-    NEEDS_LEADERS = auto()  # requests are not begun, their leaders have to be looked up: `Requests`
-    NEEDS_COMMITS = auto()  # the first is not begun before all commits are over: `Requests`
-    NEEDS_TURN = auto()  # they are not begun before what holds them back is over: `Requests`
     SERVED = auto()  # nothing more is carried out for now: `Served`
     KNOWN = auto()  # a promised answer has its pieces, or will never have them: `Answer`
     LOOKED_UP = auto()  # the leaders that requests need are known: list of `Requests`
@@ -70,8 +67,8 @@ Actions = list[tuple[Do, Any]]
 
 # Where the requests of a read lie, how many bytes it brought, and whether the first of them is Produce.
 Read = tuple[list[tuple[int, int]], int, bool]
-# The last answer, if it is not told yet; and requests that came while others held them back.
-Served = tuple["Answer | None", "Requests | None"]
+# The last answer, if it is not told yet; requests that are not begun, and what they need.
+Served = tuple["Answer | None", "Requests | None", "Needs"]
 
 
 class Growth(NamedTuple):
@@ -79,6 +76,15 @@ class Growth(NamedTuple):
 
     waits: bool
     has_right_of_way: bool
+
+
+class Needs(Enum):
+    """What has to be before requests are begun."""
+
+    LEADERS = auto()  # those of the partitions that they name have to be looked up
+    COMMITS = auto()  # all commits are over
+    TURN = auto()  # what holds them back is over
+    OTHERS = auto()  # the same, and all that came before them and wait are begun
 
 
 class Leaders(Enum):

@@ -31,7 +31,7 @@ from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from brokers.listeners.answers import Answers
-from brokers.listeners.events import ASKED, TOLD, UNASKED, Actions, Do, Event
+from brokers.listeners.events import ASKED, TOLD, UNASKED, Actions, Do, Event, Needs
 from brokers.listeners.intake import ENDED, Intake
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ READY, SERVING, LOOKING_UP, COMMITTING, BLOCKED, UNREAD, CLOSING, CLOSED = State
 _SERVE: Final = Do.SERVE
 _LOOK_UP: Final = Do.LOOK_UP
 _CARRY_ON: Final = Do.CARRY_ON
+_COMMITS: Final = Needs.COMMITS
 _WAITING: Final = frozenset({READY, LOOKING_UP, COMMITTING, UNREAD})
 
 
@@ -121,6 +122,14 @@ def _ask(requests: Sequence[Requests]) -> Actions:
     for kept in requests:
         kept.leaders = ASKED
     return [(_LOOK_UP, kept) for kept in requests]
+
+
+_KEEP: Final = {
+    Needs.LEADERS: Backlog.put_back_to_ask,
+    Needs.COMMITS: Backlog.put_back,
+    Needs.TURN: Backlog.put_back,
+    Needs.OTHERS: Backlog.add,
+}
 
 
 class Pipeline:
@@ -210,23 +219,12 @@ class Pipeline:
         self.state = BLOCKED
         return []
 
-    def wait_for_leaders(self, kept: Requests) -> Actions:
-        self.state = LOOKING_UP
-        return self.backlog.put_back_to_ask(kept)
-
-    def wait_for_commits(self, kept: Requests) -> Actions:
-        self.state = COMMITTING
-        return self.backlog.put_back(kept)
-
-    def wait_for_turn(self, kept: Requests) -> Actions:
-        return self.backlog.put_back(kept)
-
     def served(self, served: Served) -> Actions:
-        answer, kept = served
+        answer, kept, needs = served
         actions = [] if answer is None else self.answers.add(answer)
         if self.state is SERVING:
-            self.state = READY
-        return actions if kept is None else actions + self.backlog.add(kept)
+            self.state = COMMITTING if needs is _COMMITS else READY
+        return actions if kept is None else actions + _KEEP[needs](self.backlog, kept)
 
     def client_ended(self, _: None) -> Actions:
         return [*self.intake.end(), (Do.HURRY, None)] if self.owes else self.intake.end()
@@ -273,9 +271,6 @@ _ROWS: Final[dict[Event, tuple[Step, ...]]] = {
     Event.ANSWERED: _row(((SERVING,), Pipeline.answer), ((BLOCKED,), Pipeline.unblock), (_ENDING, too_late)),
     Event.PROMISED: _row(((SERVING,), Pipeline.answer)),
     Event.BLOCKED: _row(((SERVING,), Pipeline.block)),
-    Event.NEEDS_LEADERS: _row(((SERVING,), Pipeline.wait_for_leaders)),
-    Event.NEEDS_COMMITS: _row(((SERVING,), Pipeline.wait_for_commits)),
-    Event.NEEDS_TURN: _row(((SERVING, *_HELD), Pipeline.wait_for_turn)),
     Event.SERVED: _row(((SERVING, *_HELD), Pipeline.served), (_ENDING, too_late)),
     Event.KNOWN: _row(((*_BETWEEN, CLOSING), Pipeline.know), ((CLOSED,), too_late)),
     Event.LOOKED_UP: _row(((SERVING, *_HELD), lambda p, requests: p.backlog.told(requests)), (_ENDING, too_late)),

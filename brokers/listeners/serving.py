@@ -8,14 +8,11 @@ result, which says whether the next may be carried out.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from contextlib import suppress
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from brokers.listeners.dispatch import Dispatch, read_fetch
-from brokers.listeners.events import ASKED, Answer, Event, Requests
+from brokers.listeners.dispatch import Dispatch, Outcome, read_fetch
+from brokers.listeners.events import ASKED, Answer, Event, Needs, Requests
 from brokers.listeners.intake import ENDED
 from brokers.listeners.pipeline import CLOSING, SERVING
 from brokers.listeners.requests.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
@@ -28,6 +25,8 @@ from brokers.wire.errors import ErrorCode, Malformed
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from brokers.listeners.answers import Pieces
     from brokers.listeners.connection import Connection
     from brokers.listeners.service import Service
@@ -38,7 +37,7 @@ _FETCHES: Final = ApiKey.FETCH.to_bytes(2)
 _FETCH: Final = ApiKey.FETCH.name
 _ANSWERED: Final = Event.ANSWERED
 _SERVED: Final = Event.SERVED
-_NEEDS_TURN: Final = Event.NEEDS_TURN
+_NOTHING: Final = Needs.TURN
 
 
 class Serving:
@@ -58,27 +57,32 @@ class Serving:
 
     def serve(self, frames: list[tuple[int, int]]) -> None:
         """Carry out what a read brought, where it lies."""
-        self._carry_out_all(self._brought(frames))
-        self._served(None)
+        requests = self._brought(frames)
+        self._served(requests, self._carry_out(requests))
 
     def keep(self, frames: list[tuple[int, int]]) -> None:
         """Copy requests, whose bytes are gone with the next read."""
-        self._served(self._brought(frames).kept())
+        self._served(self._brought(frames), Needs.OTHERS)
 
     def carry_on(self, _: None) -> None:
         """Carry out what waits, as far as it goes."""
-        while (kept := self._pipeline.next()) is not None:
-            self._carry_out_all(kept)
-            if self._pipeline.backlog.requests:
-                self._finish_run()
-        self._served(None)
+        pipeline, needs = self._pipeline, _NOTHING
+        kept = left = pipeline.next()
+        while kept is not None:
+            left, needs = kept, self._carry_out(kept)
+            if len(kept) or not pipeline.backlog.requests or not self._finish_run():
+                break
+            kept = pipeline.next()
+        self._served(left, needs)
 
     def look_up(self, kept: Requests) -> None:
         """Begin to ask for the leaders that requests need, if they need any."""
         if self._pipeline.state >= CLOSING:
             return
-        known_leader = self._service.known_leader
-        named = {at: count for at, count in self._named(kept).items() if known_leader(at) is None}
+        named = self._named(kept)
+        if len(named) > 1:  # if there is but one, it is the one that was not known
+            known_leader = self._service.known_leader
+            named = {at: count for at, count in named.items() if known_leader(at) is None}
         if named:
             kept.look_up = LookUp(self._service, named, self._looked_up)
         else:
@@ -91,36 +95,29 @@ class Serving:
         incoming = self._incoming
         return Requests(incoming.data, incoming.view, frames, incoming.alike, lent=True)
 
-    def _carry_out_all(self, requests: Requests) -> None:
-        """Carry out requests in order, as far as it goes; the pipeline has back those that are left."""
-        self._run.leaders = requests.look_up or self._service
+    def _carry_out(self, requests: Requests) -> Needs:
+        """Begin requests in order, as far as it goes; what those that are left need."""
+        run, data, view = self._run, requests.data, requests.view
+        run.leaders = requests.look_up or self._service
+        number = self._taken_as_row(requests)
+        needs: Needs | None = None
         try:
-            needs = self._begin_all(requests)
+            for start, end in requests.frames[number:]:
+                produces = data.startswith(_PRODUCE, start)
+                if not produces:
+                    needs = self._begin(requests, start, end)
+                elif not run.take(data, view, start, end):
+                    needs = Needs.LEADERS
+                if needs is not None:
+                    break
+                number += 1
+                if not (produces or self._pipeline.serves):
+                    break
         except Malformed as error:
             self._finish_run()
             self._connection.refuse(error)
-            return
-        if len(requests) and self._pipeline.state < CLOSING:
-            self._tell(needs, requests.kept())
-
-    def _begin_all(self, requests: Requests) -> Event:
-        """Begin requests, and say what those that are left need."""
-        data, view, take = requests.data, requests.view, self._run.take
-        number = self._taken_as_row(requests)
-        needs: Event | None = None
-        for start, end in requests.frames[number:]:
-            produces = data.startswith(_PRODUCE, start)
-            if not produces:
-                needs = self._begin(requests, start, end)
-            elif not take(data, view, start, end):
-                needs = Event.NEEDS_LEADERS if self._finish_run() else _NEEDS_TURN
-            if needs is not None:
-                break
-            number += 1
-            if not (produces or self._pipeline.serves):
-                break
         requests.number = number
-        return needs or _NEEDS_TURN
+        return needs or Needs.TURN
 
     def _taken_as_row(self, requests: Requests) -> int:
         """The number of the first request that is not taken with others as a row."""
@@ -157,44 +154,50 @@ class Serving:
                 self._promise(found)
         return last
 
-    def _served(self, kept: Requests | None) -> None:
-        """Nothing more is carried out for now."""
-        self._tell(_SERVED, (self._run_answer(), kept))
-        waits = bool(self._pipeline.backlog.requests)
-        if waits is not self._incoming.kept:
-            self._incoming.kept = waits
-            if not waits:
+    def _served(self, requests: Requests | None, needs: Needs) -> None:
+        """Nothing more is carried out for now: what is left of the requests is kept, unless the connection ends."""
+        incoming, pipeline = self._incoming, self._pipeline
+        answer = self._run_answer()
+        left = requests is not None and len(requests) > 0 and pipeline.state < CLOSING
+        kept = requests.kept() if requests is not None and left else None
+        self._tell(_SERVED, (answer, kept, needs))
+        waits = bool(pipeline.backlog.requests)
+        if waits is not incoming.kept:
+            incoming.kept = waits
+            if incoming.large and not waits:
                 self._connection.grew()
 
     # --- any request --------------------------------------------------------------------------------------
 
-    def _begin(self, requests: Requests, start: int, end: int) -> Event | None:
+    def _begin(self, requests: Requests, start: int, end: int) -> Needs | None:
         """Carry out a request that is no Produce, or say what it needs first. Raises `Malformed`."""
         if not self._finish_run():
-            return _NEEDS_TURN
-        frame = bytes(requests.view[start:end])
-        outcome = requests.fetches.get(start) or self._dispatch.carry_out(frame, commits=self._pipeline.commits > 0)
-        if not isinstance(outcome, FetchRequest):
-            return self._pass_on(*outcome)
-        leaders = self._leaders_of(outcome)
-        if leaders is None:
-            requests.fetches[start] = outcome
-            return Event.NEEDS_LEADERS
-        self._fetch(outcome, leaders)
+            return Needs.TURN
+        outcome: FetchRequest | Outcome | None = requests.fetches.get(start)
+        if outcome is None:
+            frame = bytes(requests.view[start:end])
+            outcome = self._dispatch.carry_out(frame, commits=self._pipeline.commits > 0)
+        if isinstance(outcome, FetchRequest):
+            leaders = self._leaders_of(outcome)
+            if leaders is None:
+                requests.fetches[start] = outcome
+                return Needs.LEADERS
+            self._fetch(outcome, leaders)
+        elif isinstance(outcome, Needs):
+            return outcome
+        else:
+            self._pass_on(*outcome)
         return None
 
-    def _pass_on(self, event: Event, what: Any) -> Event | None:
-        """Tell what came of a request; or say what it needs, if it is not begun."""
+    def _pass_on(self, event: Event, what: Any) -> None:
+        """Tell what came of a request."""
         if event is _ANSWERED:
             self._tell(event, Answer(what))
         elif event is Event.PROMISED:
             self._promise(self._connection.spawn(what), commits=True)
-        elif event is Event.BLOCKED:
+        else:
             self._tell(event)
             self._connection.spawn(what).add_done_callback(self._unblocked)
-        else:
-            return event
-        return None
 
     def _promise(self, pieces: asyncio.Future[Pieces], *, commits: bool = False) -> None:
         """Answer once that is known, and let others pass."""
@@ -245,34 +248,44 @@ class Serving:
 
     # --- looking up ---------------------------------------------------------------------------------------
 
-    def _named(self, kept: Requests) -> Counter[TopicPartition]:
+    def _named(self, kept: Requests) -> dict[TopicPartition, int]:
         """How many requests name each partition whose leader matters to them. What is malformed is so in its turn."""
-        named: Counter[TopicPartition] = Counter()
-        data, number = kept.data, kept.number
-        row = kept.alike - number
-        if row > 0 and data.startswith(_PRODUCE, kept.frames[number][0]):
-            at = self._run.named_by_row(data, *kept.frames[number], row)
+        named: dict[TopicPartition, int] = {}
+        data, number, run = kept.data, kept.number, self._run
+        if kept.alike > number and data.startswith(_PRODUCE, kept.frames[number][0]):
+            at = run.named_by_row(data, *kept.frames[number], kept.alike - number)
             if at is not None:
-                named[at], number = row, kept.alike
-        with suppress(Malformed):
+                named[at], number = kept.alike - number, kept.alike
+        try:
             for start, end in kept.frames[number:]:
+                ats: Iterable[TopicPartition] = ()
                 if data.startswith(_PRODUCE, start):
-                    named.update(self._run.named(data, start, end))
+                    ats = run.named(data, start, end)
                 elif data.startswith(_FETCHES, start):
-                    fetch = kept.fetches.get(start) or read_fetch(bytes(kept.view[start:end]))
-                    kept.fetches[start] = fetch
-                    named.update({TopicPartition(part.topic, part.partition) for part in fetch.parts})
+                    ats = self._named_by_fetch(kept, start, end)
+                for at in ats:
+                    named[at] = named.get(at, 0) + 1
+        except Malformed:
+            return named
         return named
+
+    def _named_by_fetch(self, kept: Requests, start: int, end: int) -> Iterable[TopicPartition]:
+        """Raises `Malformed`."""
+        fetch = kept.fetches.get(start)
+        if fetch is None:
+            fetch = kept.fetches[start] = read_fetch(bytes(kept.view[start:end]))
+        return {TopicPartition(part.topic, part.partition) for part in fetch.parts}
 
     def _looked_up(self) -> None:
         """All that can be begun now are told of together."""
-        requests = list(takewhile(_is_looked_up, self._pipeline.backlog.requests))
-        faults = [kept.look_up.fault for kept in requests if kept.look_up is not None]
-        if (fault := next(filter(None, faults), None)) is not None:
-            self._connection.fail(fault, "a look-up failed")
-        elif requests:
-            self._tell(Event.LOOKED_UP, requests)
-
-
-def _is_looked_up(kept: Requests) -> bool:
-    return kept.look_up.over if kept.look_up is not None else kept.leaders is not ASKED
+        ready: list[Requests] = []
+        for kept in self._pipeline.backlog.requests:
+            look_up = kept.look_up
+            if kept.leaders is ASKED and (look_up is None or not look_up.over):
+                break
+            if look_up is not None and look_up.fault is not None:
+                self._connection.fail(look_up.fault, "a look-up failed")
+                return
+            ready.append(kept)
+        if ready:
+            self._tell(Event.LOOKED_UP, ready)

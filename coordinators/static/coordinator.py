@@ -50,6 +50,7 @@ class StaticCoordinator(Coordinator):
 
     async def start(self) -> None:
         """Raises `Unreadable` where a journal of an earlier run holds what this program never wrote."""
+        self._loop = asyncio.get_running_loop()
         self._topics_journal = self._journal("topics")
         # The latest of each name. Deleted ones are kept too: their lives are not given out again.
         self._latest: dict[str, Entry] = {}
@@ -83,9 +84,8 @@ class StaticCoordinator(Coordinator):
 
     def _find_leader(self, at: TopicPartition) -> Awaitable[Partition]:
         """In the next turn of the event loop, as if somebody else had answered."""
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Partition] = loop.create_future()
-        loop.call_soon(self._tell, at, answer)
+        answer: asyncio.Future[Partition] = self._loop.create_future()
+        self._loop.call_soon(self._tell, at, answer)
         return answer
 
     def _tell(self, at: TopicPartition, answer: asyncio.Future[Partition]) -> None:

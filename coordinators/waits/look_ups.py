@@ -101,7 +101,10 @@ class SharedLookUps(LookUps):
             self._begin(at, covered)
 
     def _begin(self, at: TopicPartition, covered: Covered) -> None:
-        question = self._under_way[at] = asyncio.ensure_future(self._ask(at))
+        question = self._ask(at)
+        if not isinstance(question, asyncio.Future):
+            question = asyncio.ensure_future(question)
+        self._under_way[at] = question
         question.add_done_callback(partial(self._over, at, covered))
 
     def _over(self, at: TopicPartition, covered: Covered, done: asyncio.Future[Partition]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from brokers.listeners.config import ListenerLimits
-from brokers.listeners.events import UNASKED, Answer, Do, Event, Growth, Requests
+from brokers.listeners.events import UNASKED, Answer, Do, Event, Growth, Needs, Requests
 from brokers.listeners.intake import Reads
 from brokers.listeners.pipeline import CLOSED, CLOSING, READY, SERVING, Pipeline, State
 
@@ -101,11 +101,15 @@ class AnyConnection(RuleBasedStateMachine):
         does[action](what)
 
     def serve(self, frames: list[Request]) -> None:
-        self.carry_out_all(frames, None)
-        self.tell(Event.SERVED, (None, None))
+        begun, needs = self.carry_out(frames)
+        self.served(self.copy(frames[begun:]) if begun < len(frames) else None, needs)
 
     def keep(self, frames: list[Request]) -> None:
-        self.tell(Event.SERVED, (None, self.copy(frames)))
+        self.served(self.copy(frames), Needs.OTHERS)
+
+    def served(self, kept: Requests | None, needs: Needs) -> None:
+        ends = self.pipeline.state >= CLOSING or kept is None or not len(kept)
+        self.tell(Event.SERVED, (None, None if ends else kept, needs))
 
     def look_up(self, kept: Requests) -> None:
         for request in self.left_of(kept):
@@ -123,30 +127,28 @@ class AnyConnection(RuleBasedStateMachine):
         return self.of_kept[kept][kept.number :]
 
     def carry_on(self, _: None) -> None:
-        while (kept := self.pipeline.next()) is not None:
+        needs, left = Needs.TURN, None
+        while (left is None or not len(left)) and (kept := self.pipeline.next()) is not None:
             assert kept not in self.asked, "its leaders are known, or it never asked"
-            self.carry_out_all(self.left_of(kept), kept)
-        self.tell(Event.SERVED, (None, None))
+            begun, needs = self.carry_out(self.left_of(kept))
+            kept.number += begun
+            left = kept
+        self.served(left, needs)
 
-    def carry_out_all(self, requests: list[Request], kept: Requests | None) -> None:
-        """Begin requests in order, or say what the first of those that are left needs."""
-        begun, needs = 0, Event.NEEDS_TURN
+    def carry_out(self, requests: list[Request]) -> tuple[int, Needs]:
+        """Begin requests in order: how many, and what the first of those that are left needs."""
+        begun = 0
         for request in requests:
             if not self.pipeline.serves:
                 break
             wants = {Kind.LOOKS_UP: 1, Kind.LOOKS_UP_TWICE: 2}.get(request.kind, 0)
             if request.look_ups < wants:
-                needs = Event.NEEDS_LEADERS
-                break
+                return begun, Needs.LEADERS
             if request.kind is Kind.DEPENDS and self.commits_under_way():
-                needs = Event.NEEDS_COMMITS
-                break
+                return begun, Needs.COMMITS
             self.begin(request)
             begun += 1
-        if kept is not None:
-            kept.number += begun
-        if begun < len(requests) and self.pipeline.state < CLOSING:
-            self.tell(needs, self.copy(requests[begun:]) if kept is None else kept)
+        return begun, Needs.TURN
 
     def begin(self, request: Request) -> None:
         assert not self.told_to_close, "no request begins once the connection ends"
