@@ -131,7 +131,9 @@ class Requests:
             return self
         first = self.frames[self.number][0] - SIZE_BYTES
         data = bytearray(self.view[first : self.frames[-1][1]])
-        frames = [(start - first, end - first) for start, end in self.frames[self.number :]]
+        frames = self.frames[self.number :]
+        if first:
+            frames = [(start - first, end - first) for start, end in frames]
         kept = Requests(data, memoryview(data), frames, max(0, self.alike - self.number))
         kept.fetches = {start - first: fetch for start, fetch in self.fetches.items()}
         return kept

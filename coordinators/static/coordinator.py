@@ -83,16 +83,13 @@ class StaticCoordinator(Coordinator):
         return self.view().partition(at) if self._options.metadata == "memory" else None
 
     def _find_leader(self, at: TopicPartition) -> Awaitable[Partition]:
-        """In the next turn of the event loop, as if somebody else had answered."""
+        """An answer that is there, and is heard in the next turn of the event loop."""
         answer: asyncio.Future[Partition] = self._loop.create_future()
-        self._loop.call_soon(self._tell, at, answer)
-        return answer
-
-    def _tell(self, at: TopicPartition, answer: asyncio.Future[Partition]) -> None:
         try:
             answer.set_result(self.view().partition(at))
         except UnknownTopic as error:
             answer.set_exception(error)
+        return answer
 
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
