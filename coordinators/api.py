@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from functools import partial
 from math import inf
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -62,11 +63,14 @@ from coordinators.model import (
 )
 from coordinators.placement import GroupHomes
 from coordinators.views import Views
+from coordinators.waits.delay import Delay
+from coordinators.waits.look_ups import LookUps, SharedLookUps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 
     from coordinators.offsets import OffsetStore
+    from coordinators.waits.look_ups import Found, Told
 
 
 class Standing(NamedTuple):
@@ -91,9 +95,19 @@ class Coordinator(ABC):
 
     _kept: OffsetStore
 
-    def __init__(self, me: Broker, *, clock: Callable[[], float] = monotonic, doubt_s: float = inf) -> None:
+    def __init__(
+        self,
+        me: Broker,
+        *,
+        clock: Callable[[], float] = monotonic,
+        doubt_s: float = inf,
+        delay_us: int = 0,
+        look_ups: type[LookUps] = SharedLookUps,
+    ) -> None:
         self.me = me
         self.meter = Meter()
+        self._delay = Delay(delay_us)
+        self._look_ups = look_ups(self._ask, self._lease_fault, self.meter)
         self._clock = clock
         self._views = Views()
         self._homes = GroupHomes()
@@ -173,15 +187,24 @@ class Coordinator(ABC):
 
         An answer that took longer than the lease lasts is no answer.
         """
-        start = monotonic_ns()
-        try:
-            if self._clock() >= self._doubt.sure_until:
-                await self._freshness.heard()
-            found = await self._find_leader(at)
-        finally:  # as `Meter.waited`, without a coroutine of its own
-            self.meter.called("lookup", monotonic_ns() - start)
-        self._check_lease()
-        return found
+        answer: asyncio.Future[Partition] = asyncio.get_running_loop().create_future()
+        self.ask_leader(at, 1, partial(_tell, answer))
+        return await answer
+
+    def ask_leader(self, at: TopicPartition, requests: int, told: Told) -> None:
+        """The same for `requests` that name the partition and came just now. `told` hears the answer or the error, in a
+        later turn of the event loop."""
+        self._look_ups.find(at, requests, told)
+
+    def _ask(self, at: TopicPartition) -> Awaitable[Partition]:
+        if self._delay or self._clock() >= self._doubt.sure_until:
+            return self._ask_late(at)
+        return self._find_leader(at)
+
+    async def _ask_late(self, at: TopicPartition) -> Partition:
+        if self._clock() >= self._doubt.sure_until:
+            await self._freshness.heard()
+        return await self._delay.after(self._find_leader(at))
 
     @property
     def standing(self) -> Standing:
@@ -200,9 +223,12 @@ class Coordinator(ABC):
         now = self._clock()
         return now < self.lease_ends and now < self._doubt.sure_until
 
+    def _lease_fault(self) -> Unavailable | None:
+        return self._out_of_touch() if self._clock() >= self.lease_ends else None
+
     def _check_lease(self) -> None:
-        if self._clock() >= self.lease_ends:
-            raise self._out_of_touch()
+        if (fault := self._lease_fault()) is not None:
+            raise fault
 
     def _out_of_touch(self) -> Unavailable:
         return Unavailable(f"broker {self.me.id} has lost touch with the coordination service")
@@ -211,7 +237,7 @@ class Coordinator(ABC):
     def _known_leader(self, at: TopicPartition) -> Partition | None: ...
 
     @abstractmethod
-    async def _find_leader(self, at: TopicPartition) -> Partition: ...
+    def _find_leader(self, at: TopicPartition) -> Awaitable[Partition]: ...
 
     def _awake(self) -> None:
         """The event loop turns. Keep sure, or begin to hear."""
@@ -304,11 +330,12 @@ class Coordinator(ABC):
         """
         rest = self.begin_commit(group, offsets)
         if rest is not None:
-            await rest
+            await asyncio.shield(rest)
 
-    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
-        """`commit_offsets` up to where it has to wait: None where the offsets are kept already, else what to await.
-        On the path of every consumed batch where the experiment commits after each. Raises as `commit_offsets`."""
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> asyncio.Future[None] | None:
+        """`commit_offsets` up to where it has to wait: None where the offsets are kept already, else a future, which
+        other commits may share. On the path of every consumed batch where the experiment commits after each. Raises as
+        `commit_offsets`."""
         self._check_serves(group)
         for at, place in offsets.items():
             if (fault := committed_fault(place)) is not None:
@@ -320,7 +347,11 @@ class Coordinator(ABC):
         finally:
             if rest is None:
                 self.meter.called("commit", monotonic_ns() - start)
-        return None if rest is None else self.meter.waited("commit", rest)
+        if rest is None:
+            return None
+        kept = asyncio.ensure_future(self._delay.after(rest) if self._delay else rest)
+        kept.add_done_callback(lambda _: self.meter.called("commit", monotonic_ns() - start))
+        return kept
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:
         """All that a group has committed; empty for a group that is not known.
@@ -354,3 +385,12 @@ class Coordinator(ABC):
         """Processor time, since the start, of the library behind this coordinator, as far as it can be told from what
         else the broker does. 0 where there is none."""
         return 0
+
+
+def _tell(answer: asyncio.Future[Partition], found: Found) -> None:
+    if answer.done():
+        return
+    if isinstance(found, Partition):
+        answer.set_result(found)
+    else:
+        answer.set_exception(found)

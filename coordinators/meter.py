@@ -39,9 +39,10 @@ class Meter:
             cost = self._costs[kind] = Cost()
         return cost
 
-    def called(self, kind: str, wait_ns: int) -> None:
+    def called(self, kind: str, wait_ns: int, *, calls: int = 1) -> None:
+        """Count calls, and the time that all of them waited."""
         cost = self.of(kind)
-        cost.calls += 1
+        cost.calls += calls
         cost.wait_ns += wait_ns
 
     async def waited(self, kind: str, work: Awaitable[T]) -> T:

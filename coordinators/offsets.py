@@ -1,7 +1,9 @@
-"""Where consumer offsets are kept: what a back end offers the contract, and a table on the broker's own disk."""
+"""Where consumer offsets are kept: what a back end offers the contract, and a table in the broker, on its own disk or
+in its memory alone."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -9,9 +11,10 @@ from coordinators.errors import JournalFailed, Unreadable
 from coordinators.idleness import Stamps, now_ms
 from coordinators.model import EPOCH_MAX, OFFSET_MAX, PARTITIONS_MAX, Committed, TopicPartition
 from coordinators.strict_json import decoded, encoded, is_whole
+from coordinators.waits.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 
     from coordinators.registry import Journal
 
@@ -38,6 +41,17 @@ class OffsetStore(Protocol):
         """Forget these groups, except those whose stamp has changed."""
 
 
+class NoJournal:
+    """Nothing is written: what is committed is lost with the broker's process."""
+
+    def append(self, *records: bytes) -> None: ...
+
+    def replay(self) -> Iterator[bytes]:
+        return iter(())
+
+    def replace(self, records: Iterable[bytes]) -> None: ...
+
+
 class _Row(NamedTuple):
     """A group's place in one life of a topic, and when it was committed, in ms since 1970."""
 
@@ -46,11 +60,15 @@ class _Row(NamedTuple):
     life: str
 
 
+Rows = Mapping[tuple[str, TopicPartition], _Row]
+
+
 class OffsetTable:
     """group -> partition -> committed place. A commit is in the journal before it is in the table.
 
     `life_of` says which life of a topic's name is the present one, None where there is none. Rows of another life are
-    no longer in force: so deleting a topic writes nothing here, and cannot be half done.
+    no longer in force: so deleting a topic writes nothing here, and cannot be half done. `forget_topic` gives back
+    their room.
     """
 
     def __init__(self, journal: Journal, life_of: Callable[[str], str | None]) -> None:
@@ -87,13 +105,17 @@ class OffsetTable:
             self._put(group, TopicPartition(topic, partition), row)
         return not rest
 
-    def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Commit offsets of partitions that exist. Raises `JournalFailed`; nothing is committed then."""
+    def rows(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Rows:
+        """What `write` takes, of a commit of partitions that exist."""
         time_ms = now_ms()
-        rows = {at: _Row(place, time_ms, self._life_of(at.topic) or "") for at, place in offsets.items()}
-        self._journal.append(*(_record(group, at, row) for at, row in rows.items()))
-        for at, row in rows.items():
-            self._put(group, at, row)
+        return {(group, at): _Row(place, time_ms, self._life_of(at.topic) or "") for at, place in offsets.items()}
+
+    def write(self, rows: Rows) -> None:
+        """Commit. Raises `JournalFailed`; nothing is committed then."""
+        self._journal.append(*(_record(group, at, row) for (group, at), row in rows.items()))
+        for (group, at), row in rows.items():
+            if row.life == self._life_of(at.topic):  # else it was deleted since the commit was begun
+                self._put(group, at, row)
         self._records += len(rows)
         if self._records > self._rewritten_at and self._records > 4 * self._live_rows():
             self._rewrite_if_there_is_room()
@@ -103,7 +125,8 @@ class OffsetTable:
         self._in_topic.setdefault(at.topic, set()).add(group)
 
     def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
-        return {at: row.place for at, row in self._groups.get(group, {}).items()}
+        rows, life_of = self._groups.get(group, {}), self._life_of
+        return {at: row.place for at, row in rows.items() if row.life == life_of(at.topic)}
 
     def forget_topic(self, topic: str) -> None:
         """Drop a deleted topic's rows, so that a later topic of the same name starts from nothing."""
@@ -117,14 +140,16 @@ class OffsetTable:
     # --- groups that nobody uses --------------------------------------------------------------------------
 
     def stamps(self) -> Stamps:
-        """When each group committed last."""
+        """When each group committed last. Topics that are gone go with this."""
+        for topic in [topic for topic in self._in_topic if self._life_of(topic) is None]:
+            self.forget_topic(topic)
         newest = {group: max(row.at_ms for row in rows.values()) for group, rows in self._groups.items()}
         return Stamps(now_ms(), newest)
 
     def stamp(self, group: str) -> None:
         """As if the group had committed one of its places again. Raises `JournalFailed`."""
         for at, row in list(self._groups.get(group, {}).items())[:1]:
-            self.commit(group, {at: row.place})
+            self.write(self.rows(group, {at: row.place}))
 
     def forget_groups(self, groups: Collection[str]) -> None:
         """Raises `JournalFailed`; nothing is forgotten then."""
@@ -160,3 +185,35 @@ def _record(group: str, at: TopicPartition, row: _Row) -> bytes:
     place = row.place
     commit = [group, at.topic, at.partition, place.offset, place.leader_epoch, place.metadata]
     return encoded([*commit, row.at_ms, row.life])
+
+
+class TableOffsets:
+    """A broker's own table as a store; `is_durable` says that its journal is one. `check` raises `UnknownTopic` for a
+    partition that does not exist."""
+
+    def __init__(self, table: OffsetTable, check: Callable[[TopicPartition], object], *, is_durable: bool) -> None:
+        self._table = table
+        self._check = check
+        self._turn = Turn(table.write) if is_durable else None
+
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        for at in offsets:
+            self._check(at)
+        rows = self._table.rows(group, offsets)
+        if self._turn is not None:
+            return self._turn.add(rows)
+        self._table.write(rows)
+        return None
+
+    async def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
+        return self._table.committed(group)
+
+    async def stamps(self) -> Stamps:
+        return self._table.stamps()
+
+    async def stamp(self, group: str) -> None:
+        self._table.stamp(group)
+
+    async def forget(self, stamps: Mapping[str, int]) -> None:
+        newest = self._table.stamps().of_groups
+        self._table.forget_groups({group for group, at_ms in stamps.items() if newest.get(group) == at_ms})

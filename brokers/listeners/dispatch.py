@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from brokers.listeners.events import Event
+from brokers.listeners.events import Event, Needs
 from brokers.listeners.requests.commit import commit_one
 from brokers.listeners.requests.table import HANDLERS
 from brokers.listeners.service import Caller
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from brokers.listeners.answers import Pieces
     from brokers.listeners.service import Service
 
-# ANSWERED with pieces, PROMISED or BLOCKED with a coroutine for them, or NEEDS_COMMITS: not begun.
-Outcome = tuple[Event, Any]
+# ANSWERED with pieces, PROMISED or BLOCKED with a coroutine for them; or what it needs, not begun.
+Outcome = tuple[Event, Any] | Needs
 _COMMIT: Final = ApiKey.OFFSET_COMMIT.name
 _ANSWERED: Final = Event.ANSWERED
-_NOT_BEGUN: Outcome = (Event.NEEDS_COMMITS, None)
+_NOT_BEGUN: Final = Needs.COMMITS
 
 
 class Dispatch:
@@ -72,10 +72,10 @@ class Dispatch:
         return Event.PROMISED, _commit_answer(template, commit, outcome)
 
 
-def read_fetch(frame: bytes) -> FetchRequest | None:
-    """None for any other request. Raises `Malformed`."""
-    header, api, at = read_request(frame)
-    return fetch_wire.read(frame, at, header.version, header.correlation_id) if api.key is ApiKey.FETCH else None
+def read_fetch(frame: bytes) -> FetchRequest:
+    """Raises `Malformed`."""
+    header, _, at = read_request(frame)
+    return fetch_wire.read(frame, at, header.version, header.correlation_id)
 
 
 async def _answer(header: RequestHeader, api: Api, result: Awaitable[object]) -> Pieces:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import Enum, IntEnum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from brokers.wire.framing import SIZE_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,11 +24,9 @@ class Event(IntEnum):
     ANSWERED = auto()  # the answer of what was just carried out, or of the request that blocked: `Answer`
     PROMISED = auto()  # that answer becomes known later, and what follows is not held back by it: `Answer`
     BLOCKED = auto()  # the request just begun holds back what follows
-    NEEDS_LEADERS = auto()  # a request is not begun, its leaders have to be looked up: `Kept`
-    NEEDS_COMMITS = auto()  # a request is not begun before all commits are over: `Kept`
     SERVED = auto()  # nothing more is carried out for now: `Served`
     KNOWN = auto()  # a promised answer has its pieces, or will never have them: `Answer`
-    LOOKED_UP = auto()  # the leaders that requests need are known: list of `Kept`
+    LOOKED_UP = auto()  # the leaders that requests need are known: list of `Requests`
     CONGESTED = auto()  # the socket has taken less than it was given
     DRAINED = auto()  # it has taken enough to go on, or all while `Do.DRAIN`
     LENT_LEFT = auto()  # an answer has left its files for the socket
@@ -46,7 +46,7 @@ class Do(IntEnum):
     SERVE = 0  # carry out in place what a read brought: its frames
     KEEP = auto()  # copy them, for they have to wait
     CARRY_ON = auto()  # carry out what waits
-    LOOK_UP = auto()  # ask for the leaders that a request needs: `Kept`
+    LOOK_UP = auto()  # ask for the leaders that requests need: `Requests`
     WRITE = auto()  # give pieces to the transport
     DRAIN = auto()  # tell when the socket has taken all
     LEND = auto()  # send pieces past the transport
@@ -67,8 +67,8 @@ Actions = list[tuple[Do, Any]]
 
 # Where the requests of a read lie, how many bytes it brought, and whether the first of them is Produce.
 Read = tuple[list[tuple[int, int]], int, bool]
-# The last answer, if it is not told yet; and of what a read brought, the requests that were not begun.
-Served = tuple["Answer | None", "Sequence[Kept]"]
+# The last answer, if it is not told yet; requests that are not begun, and what they need.
+Served = tuple["Answer | None", "Requests | None", "Needs"]
 
 
 class Growth(NamedTuple):
@@ -78,8 +78,17 @@ class Growth(NamedTuple):
     has_right_of_way: bool
 
 
+class Needs(Enum):
+    """What has to be before requests are begun."""
+
+    LEADERS = auto()  # those of the partitions that they name have to be looked up
+    COMMITS = auto()  # all commits are over
+    TURN = auto()  # what holds them back is over
+    OTHERS = auto()  # the same, and all that came before them and wait are begun
+
+
 class Leaders(Enum):
-    """The known leaders of the partitions that a request names."""
+    """The known leaders of the partitions that requests name."""
 
     UNASKED = auto()
     ASKED = auto()
@@ -89,16 +98,45 @@ class Leaders(Enum):
 UNASKED, ASKED, TOLD = Leaders  # by their own names, which costs less
 
 
-class Kept:
-    """A request that could not be carried out at once, copied. The machine looks at its size and at `leaders`."""
+class Requests:
+    """The requests that one read brought, in order: those from `number` on are not begun. They lie in `data` at
+    `frames`; the first `alike` are of one size. While `lent`, `data` is the receive buffer, whose bytes are gone with
+    the next read. The machine looks at their number, their size and `leaders`."""
 
-    __slots__ = ("fetch", "frame", "leaders", "look_up")
+    __slots__ = ("alike", "data", "fetches", "frames", "leaders", "lent", "look_up", "number", "view")
 
-    def __init__(self, frame: bytearray, fetch: FetchRequest | None = None) -> None:
-        self.frame = frame
-        self.fetch = fetch  # what is read of it already
+    def __init__(
+        self, data: bytearray, view: memoryview, frames: list[tuple[int, int]], alike: int = 0, *, lent: bool = False
+    ) -> None:
+        self.data = data
+        self.view = view
+        self.frames = frames
+        self.alike = alike
+        self.lent = lent
+        self.number = 0
         self.leaders = UNASKED
         self.look_up: LookUp | None = None
+        self.fetches: dict[int, FetchRequest] = {}  # that are read already, by where they begin
+
+    def __len__(self) -> int:
+        return len(self.frames) - self.number
+
+    @property
+    def size_bytes(self) -> int:
+        return self.frames[-1][1] - self.frames[self.number][0]
+
+    def kept(self) -> Requests:
+        """Those that are not begun, with bytes that stay."""
+        if not self.lent:
+            return self
+        first = self.frames[self.number][0] - SIZE_BYTES
+        data = bytearray(self.view[first : self.frames[-1][1]])
+        frames = self.frames[self.number :]
+        if first:
+            frames = [(start - first, end - first) for start, end in frames]
+        kept = Requests(data, memoryview(data), frames, max(0, self.alike - self.number))
+        kept.fetches = {start - first: fetch for start, fetch in self.fetches.items()}
+        return kept
 
 
 class Answer:

@@ -6,7 +6,7 @@ kept one waits for. One step is a read, a run of produce requests or an answer, 
 
     READY       nothing waits
     SERVING     requests are being carried out just now
-    LOOKING_UP  the next has to hear first who leads the partitions that it names, and those behind it ask already
+    LOOKING_UP  the next have to hear first who leads the partitions that they name, and those behind them ask already
     COMMITTING  the next waits until all commits are over, which pass beside each other, messages and fetches
     BLOCKED     a fetch waits for data, or the coordination layer for an answer: later requests are held back
     UNREAD      the client does not read its answers, or one is leaving its files
@@ -31,14 +31,14 @@ from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from brokers.listeners.answers import Answers
-from brokers.listeners.events import ASKED, TOLD, UNASKED, Actions, Do, Event, Kept
+from brokers.listeners.events import ASKED, TOLD, UNASKED, Actions, Do, Event, Needs
 from brokers.listeners.intake import ENDED, Intake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from brokers.listeners.config import ListenerLimits
-    from brokers.listeners.events import Answer, Read, Served
+    from brokers.listeners.events import Answer, Read, Requests, Served
 
 
 class State(IntEnum):
@@ -57,16 +57,18 @@ READY, SERVING, LOOKING_UP, COMMITTING, BLOCKED, UNREAD, CLOSING, CLOSED = State
 _SERVE: Final = Do.SERVE
 _LOOK_UP: Final = Do.LOOK_UP
 _CARRY_ON: Final = Do.CARRY_ON
+_COMMITS: Final = Needs.COMMITS
 _WAITING: Final = frozenset({READY, LOOKING_UP, COMMITTING, UNREAD})
 
 
 class Backlog:
-    """Requests that wait, in order. Behind one that had to ask for leaders all others ask as they come."""
+    """Requests that wait, read by read, in order. Behind some that had to ask for leaders, others ask as they come."""
 
-    __slots__ = ("_asking_bytes_max", "_bytes", "_bytes_max", "requests")
+    __slots__ = ("_asking_bytes_max", "_bytes", "_bytes_max", "count", "requests")
 
     def __init__(self, limits: ListenerLimits) -> None:
-        self.requests: deque[Kept] = deque()
+        self.requests: deque[Requests] = deque()
+        self.count = 0
         self._bytes = 0
         self._bytes_max = limits.unsent_bytes_max
         self._asking_bytes_max = limits.waiting_bytes_max
@@ -79,42 +81,55 @@ class Backlog:
     def full(self) -> bool:
         return self._bytes > (self._asking_bytes_max if self._asks else self._bytes_max)
 
-    def add(self, requests: Sequence[Kept]) -> Actions:
+    def add(self, kept: Requests) -> Actions:
         asks = self._asks
-        self.requests += requests
-        self._bytes += sum([len(kept.frame) for kept in requests])
-        return _ask(requests) if asks else []
+        self.requests.append(kept)
+        self._counted(kept)
+        return _ask((kept,)) if asks else []
 
-    def take(self) -> Kept:
+    def take(self) -> Requests:
         kept = self.requests.popleft()
-        self._bytes -= len(kept.frame)
+        self.count -= len(kept)
+        self._bytes -= kept.size_bytes
         return kept
 
-    def put_back(self, kept: Kept) -> Actions:
+    def put_back(self, kept: Requests) -> Actions:
         self.requests.appendleft(kept)
-        self._bytes += len(kept.frame)
+        self._counted(kept)
         return []
 
-    def put_back_to_ask(self, kept: Kept) -> Actions:
-        """It needs its leaders, though it may have asked before; those behind it ask if they have not."""
+    def put_back_to_ask(self, kept: Requests) -> Actions:
+        """They need their leaders, though they may have asked before; those behind them ask if they have not."""
         behind = () if self._asks else tuple(self.requests)
         self.put_back(kept)
         return _ask((kept, *behind))
 
-    def told(self, requests: Sequence[Kept]) -> Actions:
+    def told(self, requests: Sequence[Requests]) -> Actions:
         for kept in requests:
             kept.leaders = TOLD
         return []
 
     def clear(self) -> None:
         self.requests.clear()
-        self._bytes = 0
+        self.count = self._bytes = 0
+
+    def _counted(self, kept: Requests) -> None:
+        self.count += len(kept)
+        self._bytes += kept.size_bytes
 
 
-def _ask(requests: Sequence[Kept]) -> Actions:
+def _ask(requests: Sequence[Requests]) -> Actions:
     for kept in requests:
         kept.leaders = ASKED
     return [(_LOOK_UP, kept) for kept in requests]
+
+
+_KEEP: Final = {
+    Needs.LEADERS: Backlog.put_back_to_ask,
+    Needs.COMMITS: Backlog.put_back,
+    Needs.TURN: Backlog.put_back,
+    Needs.OTHERS: Backlog.add,
+}
 
 
 class Pipeline:
@@ -145,8 +160,8 @@ class Pipeline:
             self._settle(actions)
         return actions
 
-    def next(self) -> Kept | None:
-        """On `Do.CARRY_ON`, again and again: the next request that is to be carried out, as long as there is one."""
+    def next(self) -> Requests | None:
+        """On `Do.CARRY_ON`, again and again: the next requests that are to be carried out, as long as there are any."""
         requests = self.backlog.requests
         return self.backlog.take() if requests and requests[0].leaders is not ASKED and self.serves else None
 
@@ -176,7 +191,7 @@ class Pipeline:
 
     def _crowded(self) -> bool:
         """Whether so much waits that no more is to be read."""
-        waiting = len(self.backlog.requests) + len(self.answers)
+        waiting = self.backlog.count + len(self.answers)
         return self.answers.unread or waiting > self._in_flight_max or self.backlog.full
 
     # --- steps --------------------------------------------------------------------------------------------
@@ -204,20 +219,12 @@ class Pipeline:
         self.state = BLOCKED
         return []
 
-    def wait_for_leaders(self, kept: Kept) -> Actions:
-        self.state = LOOKING_UP
-        return self.backlog.put_back_to_ask(kept)
-
-    def wait_for_commits(self, kept: Kept) -> Actions:
-        self.state = COMMITTING
-        return self.backlog.put_back(kept)
-
     def served(self, served: Served) -> Actions:
-        answer, rest = served
+        answer, kept, needs = served
         actions = [] if answer is None else self.answers.add(answer)
         if self.state is SERVING:
-            self.state = READY
-        return actions + self.backlog.add(rest) if rest else actions
+            self.state = COMMITTING if needs is _COMMITS else READY
+        return actions if kept is None else actions + _KEEP[needs](self.backlog, kept)
 
     def client_ended(self, _: None) -> Actions:
         return [*self.intake.end(), (Do.HURRY, None)] if self.owes else self.intake.end()
@@ -264,8 +271,6 @@ _ROWS: Final[dict[Event, tuple[Step, ...]]] = {
     Event.ANSWERED: _row(((SERVING,), Pipeline.answer), ((BLOCKED,), Pipeline.unblock), (_ENDING, too_late)),
     Event.PROMISED: _row(((SERVING,), Pipeline.answer)),
     Event.BLOCKED: _row(((SERVING,), Pipeline.block)),
-    Event.NEEDS_LEADERS: _row(((SERVING,), Pipeline.wait_for_leaders)),
-    Event.NEEDS_COMMITS: _row(((SERVING,), Pipeline.wait_for_commits)),
     Event.SERVED: _row(((SERVING, *_HELD), Pipeline.served), (_ENDING, too_late)),
     Event.KNOWN: _row(((*_BETWEEN, CLOSING), Pipeline.know), ((CLOSED,), too_late)),
     Event.LOOKED_UP: _row(((SERVING, *_HELD), lambda p, requests: p.backlog.told(requests)), (_ENDING, too_late)),

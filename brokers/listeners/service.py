@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from brokers.log.errors import LogError
 from brokers.replication.errors import LeadershipEnded, NotLeader, ReplicaError, TooFewInSync
@@ -22,7 +23,7 @@ from coordinators.errors import (
 from coordinators.model import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from brokers.config import TopicDefaults
     from brokers.groups.groups import Groups
@@ -31,15 +32,17 @@ if TYPE_CHECKING:
     from brokers.replication.leaderships import Leaderships
     from brokers.topics import TopicAdmin
     from brokers.wire.budget import Budget
-    from coordinators.api import Coordinator, Standing
+    from coordinators.api import Coordinator
     from coordinators.model import TopicPartition
 
 CLUSTER_ID: Final = "brokerlab"
-Found = list[Partition | ErrorCode]
-"""The leader, as it was looked up for a request before its turn."""
-Leaders = list[Leadership | ErrorCode]
-"""The value of that look-up to this broker when the turn has come."""
 REFUSALS: Final = (CoordinationError, ReplicaError, LogError)
+
+
+class Leaders(Protocol):
+    """Who answers for partitions: the service itself, or a look-up that is over."""
+
+    def known_leader(self, at: TopicPartition) -> Leadership | ErrorCode | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,42 +58,30 @@ class Service:
     slices: Slices = field(default_factory=Slices)
 
     def known_leader(self, at: TopicPartition) -> Leadership | ErrorCode | None:
-        """This broker's leadership, or why there is none; None where `leaders` has to wait: for a look-up, or for a log
-        that is still being opened."""
+        """This broker's leadership, or why there is none; None where a `LookUp` waits: for an answer, or for a log that
+        is still being opened."""
         try:
             return self.leaderships.known(at)
         except REFUSALS as error:
             return code_of(error)
 
-    def leaders(self, wanted: Sequence[TopicPartition]) -> Coroutine[Any, Any, Found]:
-        """The leaders of all partitions that one request names, after a wait where one is needed."""
-        return self._leader(wanted[0]) if len(wanted) == 1 else self._leaders(wanted)
-
-    def confirmed(self, wanted: Sequence[TopicPartition], found: Found, standing: Standing) -> Leaders | None:
-        """What leaders that were looked up at `standing` are worth now; None where they must be looked up again. That
-        one is refused stays so."""
-        now: Leaders = []
-        for at, leader in zip(wanted, found, strict=True):
-            worth: Leadership | ErrorCode | None
-            if isinstance(leader, Partition):
-                try:
-                    worth = self.leaderships.confirmed(at, leader, standing)
-                except REFUSALS as error:
-                    worth = code_of(error)
-            else:
-                worth = leader
-            if worth is None:
-                return None
-            now.append(worth)
-        return now
-
-    async def leaders_now(self, wanted: Sequence[TopicPartition]) -> Leaders:
+    async def leaders_now(self, wanted: Sequence[TopicPartition]) -> list[Leadership | ErrorCode]:
         """Leaders of this moment, asked for as often as that takes."""
+        leaders: Leaders = self
         while True:
-            standing = self.coordinator.standing
-            now = self.confirmed(wanted, await self.leaders(wanted), standing)
-            if now is not None:
-                return now
+            found = {at: leaders.known_leader(at) for at in wanted}
+            missing = dict.fromkeys((at for at, leader in found.items() if leader is None), 1)
+            if not missing:
+                return [leader for at in wanted if (leader := found[at]) is not None]
+            leaders = await self._looked_up(missing)
+
+    async def _looked_up(self, named: Mapping[TopicPartition, int]) -> LookUp:
+        over = asyncio.Event()
+        look_up = LookUp(self, named, over.set)
+        await over.wait()
+        if look_up.fault is not None:
+            raise look_up.fault
+        return look_up
 
     def leads_still(self, leadership: Leadership, tenure: int) -> ErrorCode:
         """Whether a leadership goes on that was answered at `tenure`; if not, why."""
@@ -100,38 +91,50 @@ class Service:
             return code_of(error)
         return ErrorCode.NONE
 
-    async def _leader(self, at: TopicPartition) -> Found:
-        try:
-            return [await self.leaderships.find(at)]
-        except REFUSALS as error:
-            return [code_of(error)]
-
-    async def _leaders(self, wanted: Sequence[TopicPartition]) -> Found:
-        """Asked for together, each of them once."""
-        asked = tuple(dict.fromkeys(wanted))
-        found = dict(zip(asked, await asyncio.gather(*map(self._leader, asked)), strict=True))
-        return [found[at][0] for at in wanted]
-
 
 class LookUp:
-    """Leaders that a request needs, asked for before its turn. `spawn` holds the task that asks."""
+    """Leaders that requests of one read need, asked for together before their turn; `named` says how many of them name
+    each partition. `told` is called when all answers are there. `fault` is an error that nobody thought of."""
 
-    __slots__ = ("_service", "_standing", "_wanted", "answer")
+    __slots__ = ("_found", "_left", "_service", "_standing", "_told", "fault")
 
-    def __init__(
-        self,
-        service: Service,
-        wanted: Sequence[TopicPartition],
-        spawn: Callable[[Coroutine[Any, Any, Found]], asyncio.Task[Found]],
-    ) -> None:
+    def __init__(self, service: Service, named: Mapping[TopicPartition, int], told: Callable[[], None]) -> None:
         self._service = service
-        self._wanted = wanted
         self._standing = service.coordinator.standing
-        self.answer = spawn(service.leaders(wanted))
+        self._found: dict[TopicPartition, Partition | ErrorCode] = {}
+        self._left = len(named)
+        self._told = told
+        self.fault: BaseException | None = None
+        for at, requests in named.items():
+            service.leaderships.ask(at, requests, partial(self._hear, at))
 
-    def worth(self) -> Leaders | None:
-        """The value of the answer now that the request has its turn; None: ask for it again."""
-        return self._service.confirmed(self._wanted, self.answer.result(), self._standing)
+    def _hear(self, at: TopicPartition, found: Partition | BaseException) -> None:
+        if isinstance(found, Partition):
+            self._found[at] = found
+        elif isinstance(found, REFUSALS):
+            self._found[at] = code_of(found)
+        else:
+            self.fault = found
+        self._left -= 1
+        if not self._left:
+            self._told()
+
+    @property
+    def over(self) -> bool:
+        return not self._left
+
+    def known_leader(self, at: TopicPartition) -> Leadership | ErrorCode | None:
+        """The present value of the answer, now that the requests have their turn; None: ask again. That one was refused
+        stays so."""
+        found = self._found.get(at)
+        if found is None:
+            return self._service.known_leader(at)
+        if not isinstance(found, Partition):
+            return found
+        try:
+            return self._service.leaderships.confirmed(at, found, self._standing)
+        except REFUSALS as error:
+            return code_of(error)
 
 
 class Caller(NamedTuple):

@@ -1,23 +1,23 @@
-"""Carrying out one client's requests: those of a read in place, those that had to wait when their time has come.
+"""Carrying out one client's requests: those of a read where they lie, those that had to wait when their time has come.
 
-Produce requests gather in a `Run` that ends with one append per partition and one answer; any other ends the run first.
-The pipeline hears of each result, which says whether the next may be carried out.
+Both take the same way; what had to wait was copied, and knows the leaders that it asked for. Produce requests gather in
+a `Run` that ends with one append per partition and one answer; any other ends the run first. The pipeline hears of each
+result, which says whether the next may be carried out.
 """
 
 from __future__ import annotations
 
 import asyncio
 from functools import partial
-from itertools import takewhile
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from brokers.listeners.dispatch import Dispatch, read_fetch
-from brokers.listeners.events import ASKED, Answer, Event, Kept
+from brokers.listeners.dispatch import Dispatch, Outcome, read_fetch
+from brokers.listeners.events import ASKED, Answer, Event, Needs, Requests
 from brokers.listeners.intake import ENDED
 from brokers.listeners.pipeline import CLOSING, SERVING
 from brokers.listeners.requests.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
 from brokers.listeners.requests.produce import Run
-from brokers.listeners.service import Found, Leaders, LookUp
+from brokers.listeners.service import LookUp
 from brokers.wire.apis import fetch as fetch_wire
 from brokers.wire.apis.fetch import FetchRequest
 from brokers.wire.apis.table import ApiKey
@@ -25,16 +25,19 @@ from brokers.wire.errors import ErrorCode, Malformed
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from brokers.listeners.answers import Pieces
     from brokers.listeners.connection import Connection
     from brokers.listeners.service import Service
+    from brokers.replication.replica import Leadership
 
 _PRODUCE: Final = b"\0\0"
+_FETCHES: Final = ApiKey.FETCH.to_bytes(2)
 _FETCH: Final = ApiKey.FETCH.name
 _ANSWERED: Final = Event.ANSWERED
 _SERVED: Final = Event.SERVED
+_NOTHING: Final = Needs.TURN
 
 
 class Serving:
@@ -53,71 +56,77 @@ class Serving:
     # --- what the pipeline asks for -----------------------------------------------------------------------
 
     def serve(self, frames: list[tuple[int, int]]) -> None:
-        """Carry out what a read brought, in place; copy what may not be begun yet."""
-        try:
-            number = self._serve_in_place(frames)
-        except Malformed as error:
-            self._finish_run()
-            self._connection.refuse(error)
-            number = len(frames)
-        if number < len(frames):
-            self.keep(frames[number:])
-        else:
-            self._served(())
+        """Carry out what a read brought, where it lies."""
+        requests = self._brought(frames)
+        self._served(requests, self._carry_out(requests))
 
     def keep(self, frames: list[tuple[int, int]]) -> None:
         """Copy requests, whose bytes are gone with the next read."""
-        view = self._incoming.view
-        self._served([Kept(bytearray(view[start:end])) for start, end in frames])
+        self._served(self._brought(frames), Needs.OTHERS)
 
     def carry_on(self, _: None) -> None:
         """Carry out what waits, as far as it goes."""
+        pipeline, needs = self._pipeline, _NOTHING
+        kept = left = pipeline.next()
+        while kept is not None:
+            left, needs = kept, self._carry_out(kept)
+            if len(kept) or not pipeline.backlog.requests or not self._finish_run():
+                break
+            kept = pipeline.next()
+        self._served(left, needs)
+
+    def look_up(self, kept: Requests) -> None:
+        """Begin to ask for the leaders that requests need, if they need any."""
+        if self._pipeline.state >= CLOSING:
+            return
+        named = self._named(kept)
+        if len(named) > 1:  # if there is but one, it is the one that was not known
+            known_leader = self._service.known_leader
+            named = {at: count for at, count in named.items() if known_leader(at) is None}
+        if named:
+            kept.look_up = LookUp(self._service, named, self._looked_up)
+        else:
+            kept.look_up = None
+            self._tell(Event.LOOKED_UP, [kept])
+
+    # --- in order -----------------------------------------------------------------------------------------
+
+    def _brought(self, frames: list[tuple[int, int]]) -> Requests:
+        incoming = self._incoming
+        return Requests(incoming.data, incoming.view, frames, incoming.alike, lent=True)
+
+    def _carry_out(self, requests: Requests) -> Needs:
+        """Begin requests in order, as far as it goes; what those that are left need."""
+        run, data, view = self._run, requests.data, requests.view
+        run.leaders = requests.look_up or self._service
+        number = self._taken_as_row(requests)
+        needs: Needs | None = None
         try:
-            while (kept := self._pipeline.next()) is not None:
-                self._carry_out_kept(kept)
+            for start, end in requests.frames[number:]:
+                produces = data.startswith(_PRODUCE, start)
+                if not produces:
+                    needs = self._begin(requests, start, end)
+                elif not run.take(data, view, start, end):
+                    needs = Needs.LEADERS
+                if needs is not None:
+                    break
+                number += 1
+                if not (produces or self._pipeline.serves):
+                    break
         except Malformed as error:
             self._finish_run()
             self._connection.refuse(error)
-        self._served(())
+        requests.number = number
+        return needs or Needs.TURN
 
-    def look_up(self, kept: Kept) -> None:
-        """Begin to ask for the leaders that a request needs, if it needs any."""
-        if self._pipeline.state >= CLOSING:
-            return
-        try:
-            wanted = self._wanted(kept)
-        except Malformed as error:
-            self._connection.refuse(error)
-            return
-        if wanted is None:
-            self._tell(Event.LOOKED_UP, [kept])
-        else:
-            kept.look_up = LookUp(self._service, wanted, self._connection.spawn)
-            kept.look_up.answer.add_done_callback(self._looked_up)
-
-    # --- in place -----------------------------------------------------------------------------------------
-
-    def _serve_in_place(self, frames: list[tuple[int, int]]) -> int:
-        """How many of `frames` were carried out, or are waited for."""
-        data, view, run, pipeline = self._incoming.data, self._incoming.view, self._run, self._pipeline
-        take, alike = run.take, self._incoming.alike
-        number = 0
-        if alike and data.startswith(_PRODUCE, frames[0][0]) and run.take_row(data, view, *frames[0], alike):
-            number = alike
-        for start, end in frames[number:]:
-            number += 1
-            if data.startswith(_PRODUCE, start):
-                if take(data, view, start, end):
-                    continue
-                if not self._finish_run():
-                    return number - 1
-                self._tell(Event.NEEDS_LEADERS, Kept(bytearray(view[start:end])))
-            elif not self._finish_run():
-                return number - 1
-            else:
-                self._carry_out(bytes(view[start:end]), None, None)
-            if not pipeline.serves:
-                break
+    def _taken_as_row(self, requests: Requests) -> int:
+        """The number of the first request that is not taken with others as a row."""
+        number, alike = requests.number, requests.alike
+        if alike > number:
+            data, (start, end) = requests.data, requests.frames[number]
+            row = data.startswith(_PRODUCE, start)
+            if row and self._run.take_row(data, requests.view, start, end, alike - number):
+                return alike
         return number
 
     def _finish_run(self) -> bool:
@@ -145,38 +154,50 @@ class Serving:
                 self._promise(found)
         return last
 
-    def _served(self, rest: Sequence[Kept]) -> None:
-        """Nothing more is carried out for now."""
-        self._tell(_SERVED, (self._run_answer(), rest))
-        waits = bool(self._pipeline.backlog.requests)
-        if waits is not self._incoming.kept:
-            self._incoming.kept = waits
-            if not waits:
+    def _served(self, requests: Requests | None, needs: Needs) -> None:
+        """Nothing more is carried out for now: what is left of the requests is kept, unless the connection ends."""
+        incoming, pipeline = self._incoming, self._pipeline
+        answer = self._run_answer()
+        left = requests is not None and len(requests) > 0 and pipeline.state < CLOSING
+        kept = requests.kept() if requests is not None and left else None
+        self._tell(_SERVED, (answer, kept, needs))
+        waits = bool(pipeline.backlog.requests)
+        if waits is not incoming.kept:
+            incoming.kept = waits
+            if incoming.large and not waits:
                 self._connection.grew()
 
     # --- any request --------------------------------------------------------------------------------------
 
-    def _carry_out(self, frame: bytes, kept: Kept | None, leaders: Leaders | None) -> None:
-        """Carry out a request that is no Produce. Raises `Malformed`."""
-        outcome = (kept and kept.fetch) or self._dispatch.carry_out(frame, commits=self._pipeline.commits > 0)
+    def _begin(self, requests: Requests, start: int, end: int) -> Needs | None:
+        """Carry out a request that is no Produce, or say what it needs first. Raises `Malformed`."""
+        if not self._finish_run():
+            return Needs.TURN
+        outcome: FetchRequest | Outcome | None = requests.fetches.get(start)
+        if outcome is None:
+            frame = bytes(requests.view[start:end])
+            outcome = self._dispatch.carry_out(frame, commits=self._pipeline.commits > 0)
         if isinstance(outcome, FetchRequest):
-            if leaders is not None or (leaders := self._known_leaders(outcome)) is not None:
-                self._fetch(outcome, leaders)
-            else:
-                kept = kept or Kept(bytearray(frame))
-                kept.fetch = outcome
-                self._tell(Event.NEEDS_LEADERS, kept)
-            return
-        event, what = outcome
+            leaders = self._leaders_of(outcome)
+            if leaders is None:
+                requests.fetches[start] = outcome
+                return Needs.LEADERS
+            self._fetch(outcome, leaders)
+        elif isinstance(outcome, Needs):
+            return outcome
+        else:
+            self._pass_on(*outcome)
+        return None
+
+    def _pass_on(self, event: Event, what: Any) -> None:
+        """Tell what came of a request."""
         if event is _ANSWERED:
             self._tell(event, Answer(what))
         elif event is Event.PROMISED:
             self._promise(self._connection.spawn(what), commits=True)
-        elif event is Event.BLOCKED:
+        else:
             self._tell(event)
             self._connection.spawn(what).add_done_callback(self._unblocked)
-        else:
-            self._tell(event, kept or Kept(bytearray(frame)))
 
     def _promise(self, pieces: asyncio.Future[Pieces], *, commits: bool = False) -> None:
         """Answer once that is known, and let others pass."""
@@ -201,7 +222,12 @@ class Serving:
 
     # --- fetching -----------------------------------------------------------------------------------------
 
-    def _fetch(self, request: FetchRequest, leaders: Leaders) -> None:
+    def _leaders_of(self, request: FetchRequest) -> list[Leadership | ErrorCode] | None:
+        known_leader = self._run.leaders.known_leader
+        known = [known_leader(TopicPartition(part.topic, part.partition)) for part in request.parts]
+        return None if None in known else cast("list[Leadership | ErrorCode]", known)
+
+    def _fetch(self, request: FetchRequest, leaders: list[Leadership | ErrorCode]) -> None:
         self._service.metrics.kafka.add(_FETCH)
         fault = session_fault(request)
         if fault is not ErrorCode.NONE:
@@ -216,46 +242,50 @@ class Serving:
             wait_ms = min(request.wait_ms_max, self._service.limits.fetch_wait_ms_max)
             self.wait = Wait(reading, wait_ms, self._fetched)
 
-    def _known_leaders(self, request: FetchRequest) -> Leaders | None:
-        known = [self._service.known_leader(TopicPartition(part.topic, part.partition)) for part in request.parts]
-        return None if None in known else cast("Leaders", known)
-
     def _fetched(self, reading: Reading) -> None:
         self.wait = None
         self._tell(_ANSWERED, Answer(reading.answer(), lent=reading.lent))
 
-    # --- what waited --------------------------------------------------------------------------------------
+    # --- looking up ---------------------------------------------------------------------------------------
 
-    def _carry_out_kept(self, kept: Kept) -> None:
+    def _named(self, kept: Requests) -> dict[TopicPartition, int]:
+        """How many requests name each partition whose leader matters to them. What is malformed is so in its turn."""
+        named: dict[TopicPartition, int] = {}
+        data, number, run = kept.data, kept.number, self._run
+        if kept.alike > number and data.startswith(_PRODUCE, kept.frames[number][0]):
+            at = run.named_by_row(data, *kept.frames[number], kept.alike - number)
+            if at is not None:
+                named[at], number = kept.alike - number, kept.alike
+        try:
+            for start, end in kept.frames[number:]:
+                ats: Iterable[TopicPartition] = ()
+                if data.startswith(_PRODUCE, start):
+                    ats = run.named(data, start, end)
+                elif data.startswith(_FETCHES, start):
+                    ats = self._named_by_fetch(kept, start, end)
+                for at in ats:
+                    named[at] = named.get(at, 0) + 1
+        except Malformed:
+            return named
+        return named
+
+    def _named_by_fetch(self, kept: Requests, start: int, end: int) -> Iterable[TopicPartition]:
         """Raises `Malformed`."""
-        leaders = None if kept.look_up is None else kept.look_up.worth()
-        frame = kept.frame
-        if kept.look_up is None or leaders is not None:
-            if not frame.startswith(_PRODUCE):
-                if self._finish_run():
-                    self._carry_out(bytes(frame), kept, leaders)
+        fetch = kept.fetches.get(start)
+        if fetch is None:
+            fetch = kept.fetches[start] = read_fetch(bytes(kept.view[start:end]))
+        return {TopicPartition(part.topic, part.partition) for part in fetch.parts}
+
+    def _looked_up(self) -> None:
+        """All that can be begun now are told of together."""
+        ready: list[Requests] = []
+        for kept in self._pipeline.backlog.requests:
+            look_up = kept.look_up
+            if kept.leaders is ASKED and (look_up is None or not look_up.over):
+                break
+            if look_up is not None and look_up.fault is not None:
+                self._connection.fail(look_up.fault, "a look-up failed")
                 return
-            if self._run.take(frame, memoryview(frame), 0, len(frame), leaders):
-                return
-        if self._finish_run():
-            self._tell(Event.NEEDS_LEADERS, kept)
-
-    def _wanted(self, kept: Kept) -> list[TopicPartition] | None:
-        """The partitions that a request names, if their leaders matter to it. Raises `Malformed`."""
-        frame = kept.frame
-        if frame.startswith(_PRODUCE):
-            return self._run.partitions(frame, 0, len(frame))
-        if kept.fetch is None:
-            kept.fetch = read_fetch(bytes(frame))
-        return kept.fetch and [TopicPartition(part.topic, part.partition) for part in kept.fetch.parts]
-
-    def _looked_up(self, done: asyncio.Task[Found]) -> None:
-        """All that can be begun now are told of together, so that their appends are one."""
-        if not done.cancelled() and (error := done.exception()) is not None:
-            self._connection.fail(error, "a look-up failed")
-        elif requests := list(takewhile(_is_looked_up, self._pipeline.backlog.requests)):
-            self._tell(Event.LOOKED_UP, requests)
-
-
-def _is_looked_up(kept: Kept) -> bool:
-    return kept.look_up.answer.done() if kept.look_up is not None else kept.leaders is not ASKED
+            ready.append(kept)
+        if ready:
+            self._tell(Event.LOOKED_UP, ready)

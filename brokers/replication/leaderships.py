@@ -6,6 +6,8 @@ turn; what it is worth when the turn has come says `confirmed`, and after a furt
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from brokers.replication.errors import NotLeader
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from brokers.replication.store import Store
     from coordinators.api import Coordinator, Standing
     from coordinators.model import TopicPartition
+    from coordinators.waits.look_ups import Told
 
 
 class Leaderships:
@@ -24,11 +27,22 @@ class Leaderships:
     def __init__(self, coordinator: Coordinator, store: Store) -> None:
         self._coordinator = coordinator
         self._store = store
+        self._finding: set[asyncio.Task[Partition]] = set()
 
     def known(self, at: TopicPartition) -> Leadership | None:
         """This broker's leadership; None where `find` has to wait: for a look-up, or for a log that is being opened."""
         partition = self._coordinator.known_leader(at)
         return None if partition is None else self._leadership(at, partition)
+
+    def ask(self, at: TopicPartition, requests: int, told: Told) -> None:
+        """`find` for so many requests that came just now: `told` hears the answer or the error."""
+        if self._store.opening(at) is None:
+            self._coordinator.ask_leader(at, requests, told)
+            return
+        finding = asyncio.get_running_loop().create_task(self.find(at))
+        self._finding.add(finding)
+        finding.add_done_callback(self._finding.discard)
+        finding.add_done_callback(partial(_tell, told))
 
     async def find(self, at: TopicPartition) -> Partition:
         """The leader; this broker only once its log is open."""
@@ -78,3 +92,8 @@ class Leaderships:
         if opening.error is not None:
             raise opening.error
         return None
+
+
+def _tell(told: Told, done: asyncio.Future[Partition]) -> None:
+    if not done.cancelled():
+        told(done.exception() or done.result())

@@ -18,10 +18,12 @@ from coordinators.dsbs.shell import Shell
 from coordinators.dsbs.tables.table_dump import Tables, printed
 from coordinators.errors import InvalidRequest, TopicExists
 from coordinators.model import Creation
+from coordinators.offsets import NoJournal, OffsetTable, TableOffsets
 
 if TYPE_CHECKING:
     from coordinators.dsbs.tables.rows import TopicRow
     from coordinators.model import Partition, TopicPartition, TopicSettings
+    from coordinators.offsets import OffsetStore
     from coordinators.registry import CoordinatorSetup
 
 
@@ -29,18 +31,33 @@ class DsbsCoordinator(Coordinator):
     def __init__(self, setup: CoordinatorSetup) -> None:
         """Raises `InvalidRequest`."""
         settings = parse(setup.options)
-        super().__init__(setup.me, doubt_s=settings.doubt_ms / 1000)
+        super().__init__(setup.me, doubt_s=settings.doubt_ms / 1000, delay_us=settings.delay_us)
         if setup.peers is None:
             raise InvalidRequest("coordinator dsbs needs a transport between brokers, and was lent none")
         self._lives = setup.lives
         self._shell = Shell(setup, setup.peers, settings, self._clock, self.meter, self._views, self._lose)
-        self._kept = GroupOffsets(self._shell, self)
+        self._offsets = settings.offsets
+        self._journal = setup.journal
 
     # --- life ---------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         await self._shell.start()
+        self._kept = self._made_store()
         self._freshness.begin(self._clock())
+
+    def _made_store(self) -> OffsetStore:
+        """Once the topics are known, to which rows on the disk belong. Raises `Unreadable` where the journal holds what
+        this program never wrote."""
+        if self._offsets == "journal_copied":
+            return GroupOffsets(self._shell, self)
+        is_durable = self._offsets == "journal"
+        table = OffsetTable(self._journal("group_offsets") if is_durable else NoJournal(), self._life_of)
+        return TableOffsets(table, lambda at: self.view().partition(at), is_durable=is_durable)
+
+    def _life_of(self, name: str) -> str | None:
+        topic = self.view().topics.get(name)
+        return None if topic is None else topic.life
 
     async def stop(self) -> None:
         await self._freshness.end()

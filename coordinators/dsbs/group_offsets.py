@@ -8,6 +8,7 @@ from coordinators.dsbs.machine.events import Commit, Forget, Gather
 from coordinators.errors import OutcomeUnknown
 from coordinators.idleness import Stamps, now_ms
 from coordinators.keyed_lock import Turns
+from coordinators.waits.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -23,6 +24,7 @@ class GroupOffsets:
         self._shell = shell
         self._coordinator = coordinator
         self._turns = Turns()  # at committing, of a group
+        self._turn = Turn(self._write)
 
     @property
     def _held(self) -> Offsets:
@@ -33,9 +35,16 @@ class GroupOffsets:
             self._coordinator.view().partition(at)
         held = self._held
         if group in held.gathered and group not in self._turns and not held.begins(group, offsets):
-            self._shell.do(Commit(group, offsets, 0, now_ms()))
-            return None
+            return self._turn.add({(group, at): place for at, place in offsets.items()})
         return self._commit_in_turn(group, offsets)
+
+    def _write(self, places: Mapping[tuple[str, TopicPartition], Committed]) -> None:
+        """The commits of a turn, each group's as one."""
+        groups: dict[str, dict[TopicPartition, Committed]] = {}
+        for (group, at), place in places.items():
+            groups.setdefault(group, {})[at] = place
+        at_ms = now_ms()
+        self._shell.do_together([Commit(group, offsets, 0, at_ms) for group, offsets in groups.items()])
 
     async def _commit_in_turn(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
         async with self._turns.at(group):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from coordinators import settings
 from coordinators.dsbs.tables.messages import CLUSTER_CHARACTERS_MAX
 from coordinators.errors import InvalidRequest
+from coordinators.waits.delay import DELAY_US_MAX
 
 Milliseconds = Annotated[int, settings.whole(1, 3_600_000)]
 Count = Annotated[int, settings.whole(1, 1000)]
@@ -20,6 +21,7 @@ class Settings:
 
     A broker that does not answer for `timeout_ms` is suspected; one that does not refute it for `suspicion_ms` is dead.
     One that was away for `doubt_ms` hears from a peer before it leads.
+    What groups commit is in this broker's memory, in its journal, or also copied to `offset_copies` others.
     Up to `push_all_max` peers each change and heartbeat goes to all of them, beyond that to `fanout` at random.
     """
 
@@ -32,6 +34,10 @@ class Settings:
     copy_ms: Milliseconds = 200
     offset_copies: Count = 2
     doubt_ms: Milliseconds = 500
+    offsets: Annotated[
+        Literal["journal_copied", "journal", "memory"], settings.word("journal_copied", "journal", "memory")
+    ] = "journal_copied"
+    delay_us: Annotated[int, settings.whole(0, DELAY_US_MAX)] = 0
     push_all_max: Count = 50
     fanout: Count = 4
 

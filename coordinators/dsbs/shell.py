@@ -37,7 +37,7 @@ from coordinators.errors import BrokerIdTaken, Unavailable, lost_disk
 from coordinators.model import NO_LEADER, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from coordinators.dsbs.machine.events import Action, Event
     from coordinators.dsbs.options import Settings
@@ -152,6 +152,17 @@ class Shell:
             self.disk.compact(machine.table, machine.offsets.rows)
         if machine.phase is not Phase.OUT and self._over is None:
             self._plan(machine.wake_ms)
+
+    def do_together(self, events: Sequence[Event]) -> None:
+        """Steps whose rows are written in one go. They must touch different rows. Raises as `do`; none is done then."""
+        machine = self.running
+        prepared = [machine.prepare(event) for event in events]
+        self.disk.write([row for rows in prepared for row in rows])
+        for event, rows in zip(events, prepared, strict=True):
+            machine.prepared(event, rows)
+            self._perform(machine.step(event, self._now_ms()))
+        self.disk.compact(machine.table, machine.offsets.rows)
+        self._plan(machine.wake_ms)
 
     async def finished(self, event: Callable[[int], Event]) -> Finished:
         """Do what takes other brokers to finish, under a token; what came of it. Raises as `do`, and `Unavailable`."""

@@ -7,31 +7,42 @@ partitions wait for it.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from coordinators.api import Coordinator
-from coordinators.errors import InvalidRequest, JournalFailed, Unreadable, Unsupported
+from coordinators.errors import JournalFailed, UnknownTopic, Unreadable, Unsupported
 from coordinators.model import Creation, Partition, Topic, TopicPartition, TopicSettings
-from coordinators.offsets import OffsetTable
+from coordinators.offsets import NoJournal, OffsetTable, TableOffsets
 from coordinators.placement import place
+from coordinators.settings import read, whole, word
 from coordinators.static.topics import Entry, StaticTopics
 from coordinators.strict_json import decoded, encoded
+from coordinators.waits.delay import DELAY_US_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Awaitable, Collection
 
-    from coordinators.idleness import Stamps
-    from coordinators.model import Committed
     from coordinators.registry import CoordinatorSetup
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """With `metadata: lookup` each request waits for its answer, though it comes from memory: the path of a broker that
+    has to ask, without whoever is asked."""
+
+    metadata: Annotated[Literal["memory", "lookup"], word("memory", "lookup")] = "memory"
+    offsets: Annotated[Literal["memory", "journal"], word("memory", "journal")] = "journal"
+    delay_us: Annotated[int, whole(0, DELAY_US_MAX)] = 0
 
 
 class StaticCoordinator(Coordinator):
     def __init__(self, setup: CoordinatorSetup) -> None:
-        """Raises `InvalidRequest`: there is nothing to choose in an architecture that decides nothing."""
-        super().__init__(setup.me)
-        if setup.options:
-            raise InvalidRequest(f"coordinator static has no options, and {', '.join(setup.options)} was given")
+        """Raises `InvalidRequest` for an option."""
+        self._options = read(Options, setup.options, "coordinator static")
+        super().__init__(setup.me, delay_us=self._options.delay_us)
         self._brokers = {broker.id: broker for broker in setup.brokers}
         self._journal = setup.journal
         self._lives = setup.lives
@@ -39,6 +50,7 @@ class StaticCoordinator(Coordinator):
 
     async def start(self) -> None:
         """Raises `Unreadable` where a journal of an earlier run holds what this program never wrote."""
+        self._loop = asyncio.get_running_loop()
         self._topics_journal = self._journal("topics")
         # The latest of each name. Deleted ones are kept too: their lives are not given out again.
         self._latest: dict[str, Entry] = {}
@@ -48,8 +60,9 @@ class StaticCoordinator(Coordinator):
         if len(records) > len(self._latest):
             with suppress(JournalFailed):  # on a full disk, or a read-only one, what is there can still be read
                 self._topics_journal.replace(map(_record, self._latest.values()))
-        self._offsets = OffsetTable(self._journal("offsets"), self._life_of)
-        self._kept = KeptOffsets(self._offsets, lambda at: self.view().partition(at))
+        is_durable = self._options.offsets == "journal"
+        self._offsets = OffsetTable(self._journal("offsets") if is_durable else NoJournal(), self._life_of)
+        self._kept = TableOffsets(self._offsets, lambda at: self.view().partition(at), is_durable=is_durable)
         topics = {name: self._topic(entry) for name, entry in self._latest.items() if entry.live}
         self._views.publish(brokers=self._brokers, topics=topics, controller=self.me.id)
         self._topics.open()
@@ -66,11 +79,17 @@ class StaticCoordinator(Coordinator):
         await self._topics.close()
         self._views.close()
 
-    def _known_leader(self, at: TopicPartition) -> Partition:
-        return self.view().partition(at)
+    def _known_leader(self, at: TopicPartition) -> Partition | None:
+        return self.view().partition(at) if self._options.metadata == "memory" else None
 
-    async def _find_leader(self, at: TopicPartition) -> Partition:
-        return self._known_leader(at)
+    def _find_leader(self, at: TopicPartition) -> Awaitable[Partition]:
+        """An answer that is there, and is heard in the next turn of the event loop."""
+        answer: asyncio.Future[Partition] = self._loop.create_future()
+        try:
+            answer.set_result(self.view().partition(at))
+        except UnknownTopic as error:
+            answer.set_exception(error)
+        return answer
 
     async def _create_topic(
         self, name: str, partitions: int, replication_factor: int, settings: TopicSettings
@@ -115,32 +134,6 @@ class StaticCoordinator(Coordinator):
     def _topic(self, entry: Entry) -> Topic:
         placed = place(entry.name, entry.partitions, entry.replication_factor, self._brokers)
         return Topic(entry.name, placed, entry.settings, str(entry.life))
-
-
-class KeptOffsets:
-    """Offsets in the table on this broker's disk. `check` raises `UnknownTopic` for a partition that does not exist."""
-
-    def __init__(self, table: OffsetTable, check: Callable[[TopicPartition], object]) -> None:
-        self._table = table
-        self._check = check
-
-    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        for at in offsets:
-            self._check(at)
-        self._table.commit(group, offsets)
-
-    async def committed(self, group: str) -> Mapping[TopicPartition, Committed]:
-        return self._table.committed(group)
-
-    async def stamps(self) -> Stamps:
-        return self._table.stamps()
-
-    async def stamp(self, group: str) -> None:
-        self._table.stamp(group)
-
-    async def forget(self, stamps: Mapping[str, int]) -> None:
-        newest = self._table.stamps().of_groups
-        self._table.forget_groups({group for group, at_ms in stamps.items() if newest.get(group) == at_ms})
 
 
 def _record(entry: Entry) -> bytes:

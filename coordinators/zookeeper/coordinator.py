@@ -1,8 +1,8 @@
 """`zookeeper` and `zookeeper-watch`: the contract's verbs as reads and writes of ZooKeeper's tree.
 
-Two policies for who leads: `lookup` asks ZooKeeper on every produce and fetch and keeps nothing (its view follows the
+Two policies for who leads: look-ups ask ZooKeeper for every produce and fetch and keep nothing (the view follows the
 tree only so that a broker opens the logs it is to hold and can describe the cluster); `watch` answers from the mirror,
-and asks only for what the mirror has not got yet.
+and asks only for what the mirror has not got yet. `lookup` shares its questions, `lookup_each` does not.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from coordinators.errors import OutcomeUnknown, Unavailable, UnknownTopic
 from coordinators.idleness import Stamps
 from coordinators.leadership import resigned, with_in_sync
 from coordinators.model import Creation, Partition, TopicPartition, topic_name_fault
+from coordinators.offsets import NoJournal, OffsetTable
+from coordinators.waits.look_ups import SeparateLookUps, SharedLookUps
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.follower import Follower, every
 from coordinators.zookeeper.leaders import Leaders
 from coordinators.zookeeper.mirror import Mirror
-from coordinators.zookeeper.offsets import IntervalOffsets, StoredGroups, WrittenOffsets
+from coordinators.zookeeper.offsets import IntervalOffsets, MemoryOffsets, StoredGroups, WrittenOffsets
 from coordinators.zookeeper.options import parse
 from coordinators.zookeeper.registration import Registration
 from coordinators.zookeeper.session import Session
@@ -48,8 +50,14 @@ class ZooKeeperCoordinator(Coordinator):
     ) -> None:
         """Raises `InvalidRequest` for an option."""
         self._options = parse(setup.options)
-        self._lookup = self._options.metadata == "lookup"
-        super().__init__(setup.me, clock=clock, doubt_s=inf if self._lookup else self._options.doubt_ms / 1000)
+        self._lookup = self._options.metadata != "watch"
+        super().__init__(
+            setup.me,
+            clock=clock,
+            doubt_s=inf if self._lookup else self._options.doubt_ms / 1000,
+            delay_us=self._options.delay_us,
+            look_ups=SeparateLookUps if self._options.metadata == "lookup_each" else SharedLookUps,
+        )
         self._journal = setup.journal
         self._reread_s = reread_s
         self._tree = znodes.Tree(self._options.chroot)
@@ -61,24 +69,45 @@ class ZooKeeperCoordinator(Coordinator):
             clock=clock,
         )
         tree, me = self._tree, self.me.id
-
-        def serves(group: str) -> bool:
-            return self.group_coordinator(group) == me
-
         self._mirror = Mirror(self._session, tree)
         self._leaders = Leaders(self._session, tree, self._mirror, self._views)
         self._topics = Topics(self._session, tree)
-        self._offsets = (
-            WrittenOffsets(self._session, tree)
-            if self._options.offsets == "every_commit"
-            else IntervalOffsets(self._session, tree, self._leaders.is_known, self._leaders.check_exists, serves)
-        )
-        self._kept = KeptOffsets(self._offsets, StoredGroups(self._session, tree, serves))
-        self._leaders.on_life_ended = self._offsets.forget_topic
+        if self._options.offsets == "memory":
+            self._written: WrittenOffsets | None = None
+            self._kept = self._in_memory()
+        else:
+            self._written = self._in_zookeeper()
+            self._kept = KeptOffsets(self._written, StoredGroups(self._session, tree, self._serves_group))
         self._follower = Follower(self._session, tree, me, self._mirror, self._leaders)
         self._follower.on_taken = self._lose
         if not self._lookup:
             self._follower.on_reached = self._doubt.forget
+
+    # --- what is committed --------------------------------------------------------------------------------
+
+    def _serves_group(self, group: str) -> bool:
+        return self.group_coordinator(group) == self.me.id
+
+    def _in_memory(self) -> MemoryOffsets:
+        table = OffsetTable(NoJournal(), self._life_of)
+        self._leaders.on_life_ended = table.forget_topic
+        return MemoryOffsets(table, self._leaders.is_known, self._leaders.check_exists)
+
+    def _life_of(self, name: str) -> str | None:
+        topic = self.view().topics.get(name)
+        return None if topic is None else topic.life
+
+    def _in_zookeeper(self) -> WrittenOffsets:
+        session, leaders = self._session, self._leaders
+        if self._options.offsets == "zookeeper_each":
+            return WrittenOffsets(session, self._tree)
+        found = IntervalOffsets(session, self._tree, leaders.is_known, leaders.check_exists, self._serves_group)
+        leaders.on_life_ended = found.forget_topic
+        return found
+
+    async def _flush(self) -> None:
+        if self._written is not None:
+            await self._written.flush()
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -88,7 +117,7 @@ class ZooKeeperCoordinator(Coordinator):
         since = self._clock()
         await self._follower.start(registration, self._reread_s)
         if self._options.offsets_interval_ms:
-            self._follower.keep(every(self._options.offsets_interval_ms / 1000, self._offsets.flush))
+            self._follower.keep(every(self._options.offsets_interval_ms / 1000, self._flush))
         if not self._lookup:
             self._freshness.begin(since)
 
@@ -96,7 +125,7 @@ class ZooKeeperCoordinator(Coordinator):
         started = await self._follower.stop()
         await self._freshness.end()
         if started and self._session.connected:
-            await self._follower.leave(self._offsets.flush, self.resign)
+            await self._follower.leave(self._flush, self.resign)
         await self._session.stop()
         self._views.close()
 

@@ -11,6 +11,7 @@ from coordinators.errors import CoordinationError, Unavailable, UnknownTopic
 from coordinators.idleness import Stamps
 from coordinators.keyed_lock import Turns
 from coordinators.model import Committed, TopicPartition
+from coordinators.offsets import OffsetTable, TableOffsets
 from coordinators.zookeeper import znodes
 from coordinators.zookeeper.requests import Check, Conflict, Create, Delete, Exists, Missing, Write, together
 
@@ -129,9 +130,6 @@ class WrittenOffsets:
     async def flush(self) -> None:
         """Everything is written already."""
 
-    def forget_topic(self, topic: str) -> None:
-        """Nothing is kept here."""
-
     def groups_unwritten(self) -> Set[str]:
         """Those that have committed what is not written yet."""
         return frozenset()
@@ -236,6 +234,31 @@ class IntervalOffsets(WrittenOffsets):
 
     def forget_groups(self, groups: Collection[str]) -> None:
         self._begun = {key for key in self._begun if key[0] not in groups}
+
+
+class MemoryOffsets(TableOffsets):
+    """Commits are kept here and nowhere else."""
+
+    def __init__(
+        self,
+        table: OffsetTable,
+        is_known: Callable[[TopicPartition], bool],
+        check: Callable[[TopicPartition], Awaitable[object]],
+    ) -> None:
+        super().__init__(table, is_known, is_durable=False)
+        self._is_known = is_known
+        self._find = check
+
+    def begin_commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> Awaitable[None] | None:
+        if all(self._is_known(at) for at in offsets):
+            return super().begin_commit(group, offsets)
+        return self._commit_when_known(group, offsets)
+
+    async def _commit_when_known(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """Another broker made a topic a moment ago."""
+        for at in offsets:
+            await self._find(at)
+        super().begin_commit(group, offsets)
 
 
 class StoredGroups:

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 
 from coordinators.errors import InvalidRequest
 from coordinators.settings import Allowed, read, whole, word
+from coordinators.waits.delay import DELAY_US_MAX
 
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([1-9][0-9]{0,4})")
 _CHROOT: Final = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9_.-]+)*")
@@ -31,17 +32,21 @@ class Options:
 
     connect: Annotated[str, Allowed("host:port, or several with commas between", _is_ensemble)]
     chroot: Annotated[str, _shaped(_CHROOT, "a path such as /brokerlab")] = ""
-    metadata: Annotated[Literal["lookup", "watch"], word("lookup", "watch")] = "lookup"
-    offsets: Annotated[Literal["every_commit", "interval"], word("every_commit", "interval")] = "every_commit"
-    offsets_interval_ms: Annotated[int, whole(1, 3_600_000)] = 0  # given if, and only if, offsets is "interval"
+    metadata: Annotated[Literal["lookup", "lookup_each", "watch"], word("lookup", "lookup_each", "watch")] = "lookup"
+    offsets: Annotated[
+        Literal["zookeeper_each", "zookeeper_interval", "memory"],
+        word("zookeeper_each", "zookeeper_interval", "memory"),
+    ] = "zookeeper_each"
+    offsets_interval_ms: Annotated[int, whole(1, 3_600_000)] = 0  # given if, and only if, offsets is that
     session_timeout_ms: Annotated[int, whole(1_000, 300_000)] = 6_000
     doubt_ms: Annotated[int, whole(20, 60_000)] = 500  # where metadata is "watch"
+    delay_us: Annotated[int, whole(0, DELAY_US_MAX)] = 0
     auth: Annotated[str | None, _shaped(_AUTH, "user:password", secret=True)] = None
 
 
 def parse(options: Mapping[str, object]) -> Options:
     """Raises `InvalidRequest`, which names the option, its value and what is allowed."""
     found = read(Options, options, "coordinator zookeeper", required=("connect",))
-    if bool(found.offsets_interval_ms) != (found.offsets == "interval"):
-        raise InvalidRequest("offsets_interval_ms is given if, and only if, offsets is 'interval'")
+    if bool(found.offsets_interval_ms) != (found.offsets == "zookeeper_interval"):
+        raise InvalidRequest("offsets_interval_ms is given if, and only if, offsets is 'zookeeper_interval'")
     return found

@@ -40,8 +40,13 @@ if TYPE_CHECKING:
 
 RESULTS: Final = Path("results")
 ARCHITECTURES: Final[dict[str, dict[str, Any]]] = {
-    "zookeeper": {"name": "zookeeper", "metadata": "lookup", "offsets": "every_commit"},
-    "zookeeper-watch": {"name": "zookeeper", "metadata": "watch", "offsets": "interval", "offsets_interval_ms": 1000},
+    "zookeeper": {"name": "zookeeper", "metadata": "lookup", "offsets": "zookeeper_each"},
+    "zookeeper-watch": {
+        "name": "zookeeper",
+        "metadata": "watch",
+        "offsets": "zookeeper_interval",
+        "offsets_interval_ms": 1000,
+    },
     "dsbs": {"name": "dsbs"},
     "static": {"name": "static"},
 }

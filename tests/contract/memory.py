@@ -18,6 +18,7 @@ from coordinators.idleness import Stamps
 from coordinators.leadership import resigned, succession, with_in_sync
 from coordinators.model import NO_LEADER, Creation, Topic, TopicPartition
 from coordinators.placement import place
+from coordinators.waits.look_ups import LookUps, SharedLookUps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -98,8 +99,8 @@ class MemoryCluster:
 
 
 class MemoryCoordinator(Coordinator):
-    def __init__(self, me: Broker, cluster: MemoryCluster) -> None:
-        super().__init__(me, clock=cluster.clock)
+    def __init__(self, me: Broker, cluster: MemoryCluster, look_ups: type[LookUps] = SharedLookUps) -> None:
+        super().__init__(me, clock=cluster.clock, look_ups=look_ups)
         self._cluster = cluster
         self._in_touch = False
         self._touched_at = -inf

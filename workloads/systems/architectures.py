@@ -19,6 +19,7 @@ from workloads.spec.settings import Architecture
 _ZOOKEEPER_READ_S: Final = 1 / 2_800
 _ZOOKEEPER_WRITE_S: Final = 1 / 2_300
 HEAP_MB_MAX: Final = 65_536
+DELAY_US_MAX: Final = 10_000_000
 OURS: Final = "brokerlab"  # the system of our own brokers, which a row's coordinator is plugged into
 COORDINATOR, SYSTEM = "coordinator", "system"  # the keys by which a file names a row: of our system, of another
 
@@ -81,32 +82,63 @@ class Row:
         return COORDINATOR if self.system == OURS else SYSTEM
 
 
+_DELAY_US: Final = Option(Key(whole(0, DELAY_US_MAX), "0"))
 _OF_KAFKA: Final = {"heap_mb": Option(Key(whole(256, HEAP_MB_MAX), "1024"))}  # of each broker; Kafka's own default
 
 
 def _zookeeper_waits(options: Mapping[str, Any]) -> Waits:
-    read_s = _ZOOKEEPER_READ_S if options["metadata"] == "lookup" else 0.0
-    return Waits(read_s, _ZOOKEEPER_WRITE_S if options["offsets"] == "every_commit" else 0.0)
+    delay_s = options.get("delay_us", 0) / 1e6
+    return Waits(
+        0.0 if options["metadata"] == "watch" else _ZOOKEEPER_READ_S + delay_s,
+        _ZOOKEEPER_WRITE_S + delay_s if options["offsets"] == "zookeeper_each" else 0.0,
+    )
+
+
+def _own_waits(options: Mapping[str, Any]) -> Waits:
+    """Those of a broker that asks nobody: what was planted."""
+    delay_s = options.get("delay_us", 0) / 1e6
+    return Waits(
+        delay_s if options.get("metadata") == "lookup" else 0.0, 0.0 if options.get("offsets") == "memory" else delay_s
+    )
 
 
 ROWS: Final = {
     row.name: row
     for row in (
-        Row("static", coordinator="static", start_s=1.0),
+        Row(
+            "static",
+            coordinator="static",
+            options={
+                "metadata": Option(Key(word("memory", "lookup"), "memory")),
+                "offsets": Option(Key(word("memory", "journal"), "journal")),
+                "delay_us": _DELAY_US,
+            },
+            start_s=1.0,
+            waits=_own_waits,
+        ),
         Row(
             "zookeeper",
             coordinator="zookeeper",
             options={
-                "metadata": Option(Key(word("lookup", "watch"), "lookup")),
-                "offsets": Option(Key(word("every_commit", "interval"), "every_commit")),
-                "offsets_interval_ms": Option(Key(INTERVAL_MS), only_with=("offsets", "interval")),
+                "metadata": Option(Key(word("watch", "lookup", "lookup_each"), "lookup")),
+                "offsets": Option(Key(word("memory", "zookeeper_each", "zookeeper_interval"), "zookeeper_each")),
+                "offsets_interval_ms": Option(Key(INTERVAL_MS), only_with=("offsets", "zookeeper_interval")),
+                "delay_us": _DELAY_US,
             },
             service="zookeeper",
             programs=("workloads.services.zookeeper:PROGRAM",),
             start_s=3.0,  # ZooKeeper's JVM starts in about a second
             waits=_zookeeper_waits,
         ),
-        Row("dsbs", coordinator="dsbs"),
+        Row(
+            "dsbs",
+            coordinator="dsbs",
+            options={
+                "offsets": Option(Key(word("memory", "journal", "journal_copied"), "journal_copied")),
+                "delay_us": _DELAY_US,
+            },
+            waits=_own_waits,
+        ),
         Row(
             "kafka-kraft",
             system="kafka",
@@ -140,13 +172,13 @@ ROWS: Final = {
 ORDINARY: Final = {
     each.name: each
     for each in (
-        Architecture("static", "static"),
-        Architecture("dsbs", "dsbs"),
-        Architecture("zookeeper", "zookeeper", (("metadata", "lookup"), ("offsets", "every_commit"))),
+        Architecture("static", "static", (("metadata", "memory"), ("offsets", "memory"))),
+        Architecture("dsbs", "dsbs", (("offsets", "journal_copied"),)),
+        Architecture("zookeeper", "zookeeper", (("metadata", "lookup"), ("offsets", "zookeeper_each"))),
         Architecture(
             "zookeeper-watch",
             "zookeeper",
-            (("metadata", "watch"), ("offsets", "interval"), ("offsets_interval_ms", 1000)),
+            (("metadata", "watch"), ("offsets", "zookeeper_interval"), ("offsets_interval_ms", 1000)),
         ),
     )
 }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any
 
-    from brokers.listeners.service import Caller, Leaders, Service
+    from brokers.listeners.service import Caller, Service
     from brokers.replication.replica import Leadership
     from brokers.wire.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest
     from brokers.wire.apis.metadata import InitProducerIdRequest, MetadataRequest
@@ -119,7 +119,7 @@ def _partitions(view: ClusterView, topic: Topic) -> tuple[MetadataPartition, ...
 
 async def list_offsets(service: Service, caller: Caller, request: ListOffsetsRequest) -> ListOffsetsResponse:
     wanted = [(topic.name, part) for topic in request.topics for part in topic.partitions]
-    leaders: Leaders = [ErrorCode.INVALID_REQUEST] * len(wanted)
+    leaders: list[Leadership | ErrorCode] = [ErrorCode.INVALID_REQUEST] * len(wanted)
     if len(wanted) <= NAMED_MAX:
         leaders = await service.leaders_now([TopicPartition(name, part.partition_index) for name, part in wanted])
     named = Counter((name, part.partition_index) for name, part in wanted)

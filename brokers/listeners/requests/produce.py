@@ -22,19 +22,18 @@ from brokers.wire.framing import SIZE_BYTES
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from brokers.listeners.requests.targets import Asked
     from brokers.listeners.requests.unacknowledged import Answer, Answers, Codes, Unacknowledged, Waits
-    from brokers.listeners.service import Service
-    from brokers.replication.replica import Leadership
+    from brokers.listeners.service import Leaders, Service
 
 _ROUTES_MAX: Final = 1024
 _ACKS_ALLOWED: Final = frozenset({-1, 0, 1})
 
 
 class Run:
-    """One connection's, used again for each read: `take` requests, then `finish`.
+    """One connection's, used again for each read: `take` requests, then `finish`. `leaders` answers for partitions.
 
     A place says where a batch's result will be: its number among its target's, or an error's number negated.
     """
@@ -49,10 +48,12 @@ class Run:
         "_service",
         "_targets",
         "failed",
+        "leaders",
     )
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self.leaders: Leaders = service
         self._last: Route | None = None
         self._routes: dict[bytes, Route] = {}
         self._key_ends: tuple[int, ...] = ()
@@ -63,16 +64,9 @@ class Run:
         self.failed = False
 
     def __bool__(self) -> bool:
-        return bool(self._asked)
+        return bool(self._asked or self._begun)
 
-    def take(
-        self,
-        data: bytearray,
-        view: memoryview,
-        start: int,
-        end: int,
-        leaders: Sequence[Leadership | ErrorCode] | None = None,
-    ) -> bool:
+    def take(self, data: bytearray, view: memoryview, start: int, end: int) -> bool:
         """Take the request that lies in `data[start:end]`; False if its leaders must be looked up first.
 
         `view` is of `data`, which must stay as it is until `finish`. Raises `Malformed`.
@@ -82,15 +76,15 @@ class Run:
         if route is None or not (data.startswith(route.key, key_at) and data.startswith(route.head, start)):
             route = self._last = self._route(view, start)
             if route is None:
-                return self._take_irregular(data, view, start, end, leaders)
+                return self._take_irregular(data, view, start, end)
         at = start + route.records_at
         if at > end:
-            return self._take_irregular(data, view, start, end, leaders)
+            return self._take_irregular(data, view, start, end)
         correlation_id, size = route.fields(data, start + CORRELATION_AT)
         if at + size != end:
-            return self._take_irregular(data, view, start, end, leaders)
+            return self._take_irregular(data, view, start, end)
         target = route.target
-        if (leaders is not None or not target.begun) and not self._begin(target, leaders[0] if leaders else None):
+        if not target.begun and not self._begin(target):
             return False
         refusal = target.error_all if route.acks < 0 else target.error
         if refusal:
@@ -111,12 +105,11 @@ class Run:
         """Begin with as many requests as `count`, the first in `data[start:end]` and all of its size. False where they
         have to be taken one by one."""
         assert not self._asked
-        route = self._last
-        last = start + (count - 1) * (end - start + SIZE_BYTES)
-        if route is None or not all(data.startswith(route.key, at + CORRELATION_END) for at in (start, last)):
+        route = self._route_of_row(data, start, end, count)
+        if route is None:
             return False
         target = route.target
-        if not self._begin(target, None) or (target.error_all if route.acks < 0 else target.error):
+        if not self._begin(target) or (target.error_all if route.acks < 0 else target.error):
             return False
         row = route.row(view, start, end, count, self._batch_bytes_max)
         if row is None:
@@ -125,9 +118,17 @@ class Run:
         self._asked.append((target.together, 0, 0))
         return True
 
-    def partitions(self, data: bytearray, start: int, end: int) -> list[TopicPartition]:
-        """Whose leaders a request needs. Raises `Malformed`."""
-        return [TopicPartition(part.topic, part.partition) for part in wire.read(data, start, end).parts]
+    def named(self, data: bytearray, start: int, end: int) -> Collection[TopicPartition]:
+        """The partitions whose leaders a request needs. Raises `Malformed`."""
+        route = self._last
+        if route is not None and data.startswith(route.key, start + CORRELATION_END):
+            return (route.target.at,)
+        return {TopicPartition(part.topic, part.partition) for part in wire.read(data, start, end).parts}
+
+    def named_by_row(self, data: bytearray, start: int, end: int, count: int) -> TopicPartition | None:
+        """The partition that `take_row` would append to, if there is one."""
+        route = self._route_of_row(data, start, end, count)
+        return None if route is None else route.target.at
 
     def finish(self) -> Answers:
         """Append everything: the answers, in the order of the requests."""
@@ -155,13 +156,19 @@ class Run:
                 return route
         return None
 
-    def _begin(self, target: Target, leader: Leadership | ErrorCode | None) -> bool:
+    def _route_of_row(self, data: bytearray, start: int, end: int, count: int) -> Route | None:
+        """The route of `count` requests, as far as the first and the last of them tell."""
+        route = self._last
+        last = start + (count - 1) * (end - start + SIZE_BYTES)
+        if route is None or not all(data.startswith(route.key, at + CORRELATION_END) for at in (start, last)):
+            return None
+        return route
+
+    def _begin(self, target: Target) -> bool:
         """Find out whether this broker may append to `target`; False if somebody else must be asked."""
-        service = self._service
+        leader = self.leaders.known_leader(target.at)
         if leader is None:
-            leader = service.known_leader(target.at)
-            if leader is None:
-                return False
+            return False
         if not target.begun:
             target.begun, target.failed = True, ErrorCode.NONE
             self._begun.append(target)
@@ -170,7 +177,7 @@ class Run:
             return True
         target.leadership, target.error, target.error_all = leader, ErrorCode.NONE, ErrorCode.NONE
         try:
-            leader.check_in_sync(service.defaults.min_insync_replicas)
+            leader.check_in_sync(self._service.defaults.min_insync_replicas)
         except TooFewInSync as error:
             target.error_all = code_of(error)
         return True
@@ -191,16 +198,12 @@ class Run:
         self._service.metrics.refuse(error.kafka_error)
         return -ErrorCode[error.kafka_error]
 
-    def _take_irregular(
-        self, data: bytearray, view: memoryview, start: int, end: int, leaders: Sequence[Leadership | ErrorCode] | None
-    ) -> bool:
+    def _take_irregular(self, data: bytearray, view: memoryview, start: int, end: int) -> bool:
         request = wire.read(data, start, end)
         targets = [self._target(TopicPartition(part.topic, part.partition)) for part in request.parts]
         refusal = _refusal(request)
-        if refusal is ErrorCode.NONE:
-            for number, target in enumerate(targets):
-                if not self._begin(target, leaders[number] if leaders else None):
-                    return False
+        if refusal is ErrorCode.NONE and not all(target.begun or self._begin(target) for target in targets):
+            return False
         if refusal is ErrorCode.NONE and wire.fits_template(request):
             self._add_route(Route(data, start, request, targets[0]))
         places = [

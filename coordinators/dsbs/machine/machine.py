@@ -107,8 +107,13 @@ class Machine:
         They are for the disk before the step: where it refuses them, the step is left out, and nothing has happened.
         A step that was prepared does not persist them again. Raises what the step would.
         """
-        self._prepared = (event, self._asked(event))
-        return self._prepared[1]
+        rows = self._asked(event)
+        self.prepared(event, rows)
+        return rows
+
+    def prepared(self, event: Event, rows: Sequence[Row]) -> None:
+        """These rows of the event, whose step comes next, are on the disk."""
+        self._prepared = (event, rows)
 
     def _asked(self, event: Event) -> Sequence[Row]:
         me, table = self.me.broker.id, self.table

@@ -43,7 +43,7 @@ def session_of(coordinator: Coordinator) -> Session:
 class LookupBackend(Backend):
     name = "zookeeper"
     java = True
-    options: ClassVar[dict[str, object]] = {"metadata": "lookup", "offsets": "every_commit"}
+    options: ClassVar[dict[str, object]] = {"metadata": "lookup", "offsets": "zookeeper_each"}
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -64,7 +64,11 @@ class LookupBackend(Backend):
 
 class WatchBackend(LookupBackend):
     name = "zookeeper-watch"
-    options: ClassVar[dict[str, object]] = {"metadata": "watch", "offsets": "interval", "offsets_interval_ms": 50}
+    options: ClassVar[dict[str, object]] = {
+        "metadata": "watch",
+        "offsets": "zookeeper_interval",
+        "offsets_interval_ms": 50,
+    }
 
 
 def end_session(address: str, client_id: tuple[int, bytes]) -> None:

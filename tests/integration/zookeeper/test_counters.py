@@ -75,7 +75,7 @@ async def test_every_commit_is_a_write_and_those_at_an_interval_are_written_toge
         await each.commit_offsets("readers", {AT: Committed(0)})
         assert await commits(each, 100) == 100
     async with group(server.address) as brokers:
-        together = await brokers.start(1, offsets="interval", offsets_interval_ms=3_600_000)
+        together = await brokers.start(1, offsets="zookeeper_interval", offsets_interval_ms=3_600_000)
         await together.create_topic("orders", 1, 1)
         await together.commit_offsets("readers", {AT: Committed(0)})
         assert await commits(together, 100) == 0

@@ -117,7 +117,7 @@ async def test_a_first_commit_is_written_before_it_is_acknowledged_and_the_next_
     server: Server,
 ) -> None:
     async with group(server.address) as brokers:
-        coordinator = await brokers.start(1, offsets="interval", offsets_interval_ms=HOUR_MS)
+        coordinator = await brokers.start(1, offsets="zookeeper_interval", offsets_interval_ms=HOUR_MS)
         session = await brokers.session()
         await coordinator.create_topic("orders", 1, 1)
         written = brokers.tree.offset("readers", AT)
@@ -138,7 +138,7 @@ def test_a_groups_first_commit_outlives_its_broker_that_is_killed_though_commits
 ) -> None:
     options: dict[str, Any] = {
         "name": "zookeeper", "connect": server.address, "chroot": fresh_chroot(), "metadata": "watch",
-        "offsets": "interval", "offsets_interval_ms": HOUR_MS, "session_timeout_ms": 2_000,
+        "offsets": "zookeeper_interval", "offsets_interval_ms": HOUR_MS, "session_timeout_ms": 2_000,
     }  # fmt: skip
     broker = RunningBroker(tmp_path, coordinator=options)
     try:

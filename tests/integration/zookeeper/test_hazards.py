@@ -449,7 +449,7 @@ async def test_a_session_that_is_ended_by_force_is_followed_by_a_new_one_with_ev
 @asynchronous
 async def test_offsets_that_wait_to_be_written_are_not_those_of_a_topic_made_again(server: Server) -> None:
     async with group(server.address) as brokers:
-        home = await brokers.start(1, offsets="interval", offsets_interval_ms=60_000)
+        home = await brokers.start(1, offsets="zookeeper_interval", offsets_interval_ms=60_000)
         other = await brokers.start(2)
         await other.create_topic("orders", 1, 1)
         await until(home, lambda view: "orders" in view.topics)

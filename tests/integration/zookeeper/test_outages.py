@@ -72,7 +72,7 @@ async def test_lookup_refuses_at_once_and_watch_serves_until_its_lease_ends_and_
 @asynchronous
 async def test_commits_at_an_interval_wait_for_zookeeper_to_come_back(own_server: Server) -> None:
     async with group(own_server.address) as brokers:
-        home = await brokers.start(1, offsets="interval", offsets_interval_ms=20, session_timeout_ms=20_000)
+        home = await brokers.start(1, offsets="zookeeper_interval", offsets_interval_ms=20, session_timeout_ms=20_000)
         await home.create_topic("orders", 1, 1)
         await home.commit_offsets("readers", {AT: Committed(6)})
         own_server.stop()

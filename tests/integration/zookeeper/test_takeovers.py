@@ -44,12 +44,12 @@ async def test_the_former_home_of_a_group_writes_over_nothing_that_its_new_home_
     """Defence: what waits to be written at an interval is dropped with the group. Were it written, consumers would
     begin again where they were before the group passed on."""
     async with group(server.address) as brokers:
-        former = await brokers.start(1, offsets="interval", offsets_interval_ms=600_000)
+        former = await brokers.start(1, offsets="zookeeper_interval", offsets_interval_ms=600_000)
         await former.create_topic("orders", 1, 1)
         for name in GROUPS:
             await former.commit_offsets(name, {AT: Committed(5)})
             await former.commit_offsets(name, {AT: Committed(6)})
-        home = await brokers.start(2, offsets="every_commit")
+        home = await brokers.start(2, offsets="zookeeper_each")
         await until(former, lambda view: 2 in view.brokers)
         await knows(home, "orders")
         passed_on = [name for name in GROUPS if former.group_coordinator(name) == 2]
@@ -66,7 +66,10 @@ async def test_the_former_home_of_a_group_writes_over_nothing_that_its_new_home_
 async def test_a_commit_that_comes_while_an_older_one_is_being_written_is_written_after_it(server: Server) -> None:
     """Defence: of what waits, only what was written is forgotten."""
     async with group(server.address) as brokers:
-        home, other = await brokers.start(1, offsets="interval", offsets_interval_ms=20), await brokers.start(2)
+        home, other = (
+            await brokers.start(1, offsets="zookeeper_interval", offsets_interval_ms=20),
+            await brokers.start(2),
+        )
         await until(home, lambda view: 2 in view.brokers)
         await home.create_topic("orders", 1, 1)
         await knows(other, "orders")

@@ -18,7 +18,7 @@ class OracleCoordinator(StaticCoordinator):
         super().__init__(replace(setup, options={}))
         self._pause_s = int(str(setup.options.get("pause_ms", 0))) / 1000
 
-    def _known_leader(self, at: TopicPartition) -> Partition | None:  # type: ignore[override]
+    def _known_leader(self, at: TopicPartition) -> Partition | None:
         return None
 
     async def _find_leader(self, at: TopicPartition) -> Partition:

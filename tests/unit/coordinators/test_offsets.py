@@ -21,17 +21,21 @@ def table_of(journal: MemoryJournal, lives: Mapping[str, str] = LIVES) -> Offset
     return OffsetTable(journal, lives.get)
 
 
+def commit(table: OffsetTable, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+    table.write(table.rows(group, offsets))
+
+
 def test_a_table_is_what_its_journal_says() -> None:
     journal = MemoryJournal()
-    table_of(journal).commit("readers", {AT: Committed(1)})
-    table_of(journal).commit("readers", {AT: Committed(2, 3, "note")})
+    commit(table_of(journal), "readers", {AT: Committed(1)})
+    commit(table_of(journal), "readers", {AT: Committed(2, 3, "note")})
     assert table_of(journal).committed("readers") == {AT: Committed(2, 3, "note")}
 
 
 def test_a_forgotten_topic_is_forgotten_in_the_next_life_too() -> None:
     journal, kept = MemoryJournal(), TopicPartition("kept", 0)
     table = table_of(journal)
-    table.commit("readers", {AT: Committed(1), kept: Committed(2)})
+    commit(table, "readers", {AT: Committed(1), kept: Committed(2)})
     table.forget_topic("orders")
     assert table.committed("readers") == {kept: Committed(2)}
     assert table_of(journal, {"kept": "1"}).committed("readers") == {kept: Committed(2)}
@@ -42,7 +46,7 @@ def test_forgetting_a_topic_writes_nothing() -> None:
     """So there is no disk that can refuse the half of a deletion."""
     journal = MemoryJournal()
     table = table_of(journal)
-    table.commit("readers", {AT: Committed(1)})
+    commit(table, "readers", {AT: Committed(1)})
     before = list(journal.records)
     table.forget_topic("orders")
     assert journal.records == before
@@ -51,8 +55,8 @@ def test_forgetting_a_topic_writes_nothing() -> None:
 def test_forgetting_a_topic_looks_at_the_groups_that_committed_in_it_alone() -> None:
     table = table_of(MemoryJournal())
     for number in range(100):
-        table.commit(f"elsewhere-{number}", {TopicPartition("kept", 0): Committed(1)})
-    table.commit("readers", {AT: Committed(1)})
+        commit(table, f"elsewhere-{number}", {TopicPartition("kept", 0): Committed(1)})
+    commit(table, "readers", {AT: Committed(1)})
     asked: list[str] = []
     table._groups = Watched(table._groups, asked)
     table.forget_topic("orders")
@@ -96,7 +100,7 @@ def test_a_journal_does_not_grow_with_commits_that_write_over_each_other() -> No
     journal = MemoryJournal()
     table = table_of(journal)
     for offset in range(50_000):
-        table.commit("readers", {AT: Committed(offset)})
+        commit(table, "readers", {AT: Committed(offset)})
     assert len(journal.records) <= 20_001
     assert table_of(journal).committed("readers") == {AT: Committed(49_999)}
 
@@ -105,7 +109,7 @@ def test_a_journal_that_cannot_be_rewritten_takes_commits_all_the_same_and_is_no
     journal = Unshrinkable()
     table = table_of(journal)
     for offset in range(50_000):
-        table.commit("readers", {AT: Committed(offset)})
+        commit(table, "readers", {AT: Committed(offset)})
     assert table.committed("readers") == {AT: Committed(49_999)}
     assert journal.tried <= 2
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from brokers.listeners.config import ListenerLimits
-from brokers.listeners.events import UNASKED, Answer, Do, Event, Growth, Kept
+from brokers.listeners.events import UNASKED, Answer, Do, Event, Growth, Needs, Requests
 from brokers.listeners.intake import Reads
 from brokers.listeners.pipeline import CLOSED, CLOSING, READY, SERVING, Pipeline, State
 
@@ -54,11 +54,11 @@ class AnyConnection(RuleBasedStateMachine):
         super().__init__()
         self.pipeline = Pipeline(LIMITS)
         self.requests: list[Request] = []
-        self.of_kept: dict[Kept, Request] = {}
+        self.of_kept: dict[Requests, list[Request]] = {}
         self.begun: list[int] = []
         self.left: list[int] = []  # answers, in the order in which they left
         self.promised: list[tuple[Request, Answer]] = []
-        self.asked: list[Kept] = []
+        self.asked: list[Requests] = []
         self.blocking: Request | None = None
         self.lending: list[int] | None = None
         self.buffered = 0
@@ -101,41 +101,54 @@ class AnyConnection(RuleBasedStateMachine):
         does[action](what)
 
     def serve(self, frames: list[Request]) -> None:
-        count = 0
-        for request in frames:
-            count += 1
-            self.carry_out(request, None)
-            if not self.pipeline.serves:
-                break
-        self.keep(frames[count:])
+        begun, needs = self.carry_out(frames)
+        self.served(self.copy(frames[begun:]) if begun < len(frames) else None, needs)
 
     def keep(self, frames: list[Request]) -> None:
-        self.tell(Event.SERVED, (None, [self.copy(request) for request in frames]))
+        self.served(self.copy(frames), Needs.OTHERS)
 
-    def look_up(self, kept: Kept) -> None:
-        self.of_kept[kept].look_ups += 1
+    def served(self, kept: Requests | None, needs: Needs) -> None:
+        ends = self.pipeline.state >= CLOSING or kept is None or not len(kept)
+        self.tell(Event.SERVED, (None, None if ends else kept, needs))
+
+    def look_up(self, kept: Requests) -> None:
+        for request in self.left_of(kept):
+            request.look_ups += 1
         self.asked.append(kept)
 
-    def copy(self, request: Request) -> Kept:
-        kept = Kept(bytearray(REQUEST_BYTES))
-        self.of_kept[kept] = request
+    def copy(self, requests: list[Request]) -> Requests:
+        data = bytearray(REQUEST_BYTES * len(requests))
+        ends = range(REQUEST_BYTES, len(data) + 1, REQUEST_BYTES)
+        kept = Requests(data, memoryview(data), [(end - REQUEST_BYTES, end) for end in ends])
+        self.of_kept[kept] = requests
         return kept
 
-    def carry_on(self, _: None) -> None:
-        while (kept := self.pipeline.next()) is not None:
-            self.carry_out(self.of_kept[kept], kept)
-        self.tell(Event.SERVED, (None, []))
+    def left_of(self, kept: Requests) -> list[Request]:
+        return self.of_kept[kept][kept.number :]
 
-    def carry_out(self, request: Request, kept: Kept | None) -> None:
-        """Begin a request, or say what it needs first."""
-        wants = {Kind.LOOKS_UP: 1, Kind.LOOKS_UP_TWICE: 2}.get(request.kind, 0)
-        assert kept is None or kept not in self.asked, "its leaders are known, or it never asked"
-        if request.look_ups < wants:
-            self.tell(Event.NEEDS_LEADERS, kept or self.copy(request))
-        elif request.kind is Kind.DEPENDS and self.commits_under_way():
-            self.tell(Event.NEEDS_COMMITS, kept or self.copy(request))
-        else:
+    def carry_on(self, _: None) -> None:
+        needs, left = Needs.TURN, None
+        while (left is None or not len(left)) and (kept := self.pipeline.next()) is not None:
+            assert kept not in self.asked, "its leaders are known, or it never asked"
+            begun, needs = self.carry_out(self.left_of(kept))
+            kept.number += begun
+            left = kept
+        self.served(left, needs)
+
+    def carry_out(self, requests: list[Request]) -> tuple[int, Needs]:
+        """Begin requests in order: how many, and what the first of those that are left needs."""
+        begun = 0
+        for request in requests:
+            if not self.pipeline.serves:
+                break
+            wants = {Kind.LOOKS_UP: 1, Kind.LOOKS_UP_TWICE: 2}.get(request.kind, 0)
+            if request.look_ups < wants:
+                return begun, Needs.LEADERS
+            if request.kind is Kind.DEPENDS and self.commits_under_way():
+                return begun, Needs.COMMITS
             self.begin(request)
+            begun += 1
+        return begun, Needs.TURN
 
     def begin(self, request: Request) -> None:
         assert not self.told_to_close, "no request begins once the connection ends"
@@ -245,7 +258,7 @@ class AnyConnection(RuleBasedStateMachine):
         answer.pieces = self.pieces_of(request)
         self.tell(Event.KNOWN, answer)
 
-    def hear_leaders(self, kept: Kept) -> None:
+    def hear_leaders(self, kept: Requests) -> None:
         self.asked.remove(kept)
         self.tell(Event.LOOKED_UP, [kept])
 
@@ -309,8 +322,8 @@ class AnyConnection(RuleBasedStateMachine):
         )
         assert self.reading is not reason
 
-    def waits(self, kept: Kept) -> bool:
-        return self.of_kept[kept].number >= len(self.begun)
+    def waits(self, kept: Requests) -> bool:
+        return len(kept) > 0
 
     def teardown(self) -> None:
         """Once everything has come that is waited for, nothing waits any more, and all that was sent is answered."""

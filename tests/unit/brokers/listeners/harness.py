@@ -26,6 +26,7 @@ from coordinators.errors import CoordinationError
 from coordinators.model import Broker, ClusterView, Partition, TopicPartition, TopicSettings
 from coordinators.registry import CoordinatorSetup
 from coordinators.static.coordinator import StaticCoordinator
+from coordinators.waits.look_ups import Told
 
 ME = Broker(0, "127.0.0.1", 1, 2)
 TEST_S_MAX = 30
@@ -37,6 +38,7 @@ class HeldBack(StaticCoordinator):
     def __init__(self, setup: CoordinatorSetup) -> None:
         super().__init__(setup)
         self.asked: list[tuple[TopicPartition, asyncio.Future[Partition]]] = []
+        self.requests = 0  # that had to ask
         self.knows = False
         self.tenure = 0
         self.lease = inf
@@ -49,8 +51,12 @@ class HeldBack(StaticCoordinator):
     def standing(self) -> Standing:
         return Standing(self.tenure, 0)
 
-    def _known_leader(self, at: TopicPartition) -> Partition | None:  # type: ignore[override] # as the contract allows
+    def _known_leader(self, at: TopicPartition) -> Partition | None:
         return super()._known_leader(at) if self.knows else None
+
+    def ask_leader(self, at: TopicPartition, requests: int, told: Told) -> None:
+        self.requests += requests
+        super().ask_leader(at, requests, told)
 
     async def _find_leader(self, at: TopicPartition) -> Partition:
         answer: asyncio.Future[Partition] = asyncio.get_running_loop().create_future()

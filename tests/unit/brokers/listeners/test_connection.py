@@ -42,40 +42,43 @@ def metadata(correlation_id: int, topic: str = "one") -> bytes:
     return request(ApiKey.METADATA, 5, message, correlation_id)
 
 
-def test_look_ups_of_pipelined_requests_run_at_once_and_answers_keep_their_order(tmp_path: Path) -> None:
+def test_the_requests_of_a_read_ask_once_for_each_partition_and_are_answered_in_order(tmp_path: Path) -> None:
     async def work() -> None:
         async with listening(tmp_path, kind=HeldBack) as harness:
             coordinator = harness.coordinator
             assert isinstance(coordinator, HeldBack)
             client = await harness.connect()
-            client.send(*(produce_request("one", batch(b"v%d" % n), correlation_id=n) for n in range(5)))
-            await until(lambda: len(coordinator.asked) == 5)
-            for number in (3, 1, 4, 2, 0):
+            client.send(*(produce_request("two", batch(b"v"), partition=n % 2, correlation_id=n) for n in range(6)))
+            await until(lambda: len(coordinator.asked) == 2)
+            for number in (1, 0):
                 assert harness.metrics.produce.requests == 0
                 coordinator.release(number)
-            answers = [await client.receive() for _ in range(5)]
-            assert [correlation(answer) for answer in answers] == [0, 1, 2, 3, 4]
-            assert [produced(answer) for answer in answers] == [(0, n) for n in range(5)]
+            answers = [await client.receive() for _ in range(6)]
+            assert [correlation(answer) for answer in answers] == list(range(6))
+            assert [produced(answer) for answer in answers] == [(0, n // 2) for n in range(6)]
+            assert len(coordinator.asked) == 2
+            assert coordinator.meter.calls()["lookup"] == 6, "each of them has waited"
 
     run(work())
 
 
-def test_a_request_whose_look_up_is_done_does_not_wait_for_later_ones(tmp_path: Path) -> None:
+def test_requests_whose_look_up_is_done_do_not_wait_for_those_of_later_reads(tmp_path: Path) -> None:
     async def work() -> None:
         async with listening(tmp_path, kind=HeldBack) as harness:
             coordinator = harness.coordinator
             assert isinstance(coordinator, HeldBack)
             client = await harness.connect()
-            client.send(
-                produce_request("one", batch(b"a")), fetch_request("one", 0), produce_request("one", batch(b"b"))
-            )
-            await until(lambda: len(coordinator.asked) == 3)
+            client.send(produce_request("two", batch(b"a")))
+            await until(lambda: len(coordinator.asked) == 1)
+            client.send(fetch_request("two", 0), produce_request("two", batch(b"b"), partition=1))
+            await until(lambda: len(coordinator.asked) == 2)
             coordinator.release(0)
             assert produced(await client.receive()) == (0, 0)
-            coordinator.release(2)
+            await until(lambda: len(coordinator.asked) == 3)
             coordinator.release(1)
+            coordinator.release(2)
             assert b"a" in fetched(await client.receive())[2]
-            assert produced(await client.receive()) == (0, 1)
+            assert produced(await client.receive()) == (0, 0)
 
     run(work())
 
@@ -164,7 +167,7 @@ def test_other_requests_keep_their_place_between_look_ups(tmp_path: Path) -> Non
             assert isinstance(coordinator, HeldBack)
             client = await harness.connect()
             client.send(produce_request("one", batch(b"a"), correlation_id=1), metadata(2), metadata(3, "made"))
-            client.send(produce_request("one", batch(b"b"), correlation_id=4))
+            client.send(produce_request("two", batch(b"b"), correlation_id=4))
             await until(lambda: len(coordinator.asked) == 2)
             coordinator.release(1)
             coordinator.release(0)
@@ -441,11 +444,11 @@ def test_a_connection_with_too_many_requests_in_flight_is_read_no_further(tmp_pa
             client = await harness.connect()
             sent = 20_000
             client.send(*(produce_request("one", batch(b"v"), correlation_id=n) for n in range(sent)))
-            await until(lambda: len(coordinator.asked) > 10)
-            asked = len(coordinator.asked)
+            await until(lambda: coordinator.requests > 10)
+            asked = coordinator.requests
             for _ in range(100):
                 await turn()
-            assert len(coordinator.asked) == asked < sent
+            assert coordinator.requests == asked < sent
             answers = asyncio.create_task(client.receive_all(sent))
             released = 0
             while not answers.done():

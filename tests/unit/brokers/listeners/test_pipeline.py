@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brokers.listeners.config import ListenerLimits
-from brokers.listeners.events import Actions, Answer, Do, Event, Growth, Kept
+from brokers.listeners.events import Actions, Answer, Do, Event, Growth, Needs, Requests
 from brokers.listeners.intake import Reads
 from brokers.listeners.pipeline import TABLE, Pipeline, State, impossible, too_late
 
@@ -14,8 +14,6 @@ ARRIVED       |X XXXX  |
 ANSWERED      | X  X --|
 PROMISED      | X      |
 BLOCKED       | X      |
-NEEDS_LEADERS | X      |
-NEEDS_COMMITS | X      |
 SERVED        | XXXXX--|
 KNOWN         |X XXXXX-|
 LOOKED_UP     | XXXXX--|
@@ -32,6 +30,7 @@ BROKEN        |XXXXXXX-|
 LOST          |XXXXXXXX|
 """
 WHOLE = ([(4, 100)], 100, False)
+SERVED = (None, None, Needs.TURN)
 
 
 def of(limits: ListenerLimits | None = None) -> Pipeline:
@@ -51,13 +50,14 @@ def serving(limits: ListenerLimits | None = None) -> Pipeline:
 def blocked() -> Pipeline:
     pipeline = serving()
     pipeline.step(Event.BLOCKED)
-    pipeline.step(Event.SERVED, (None, []))
+    pipeline.step(Event.SERVED, SERVED)
     assert pipeline.state is State.BLOCKED
     return pipeline
 
 
-def kept(size: int = 100) -> Kept:
-    return Kept(bytearray(size))
+def kept(size: int = 100) -> Requests:
+    data = bytearray(size)
+    return Requests(data, memoryview(data), [(0, size)])
 
 
 def test_each_event_in_each_state_is_a_step_or_too_late_or_named_as_impossible() -> None:
@@ -70,7 +70,7 @@ def test_each_event_in_each_state_is_a_step_or_too_late_or_named_as_impossible()
 def test_what_a_read_brings_is_served_at_once_and_answered() -> None:
     pipeline = serving()
     assert pipeline.step(Event.ANSWERED, Answer([b"a"])) == [(Do.WRITE, [b"a"])]
-    assert pipeline.step(Event.SERVED, (None, [])) == []
+    assert pipeline.step(Event.SERVED, SERVED) == []
     assert pipeline.state is State.READY
 
 
@@ -80,7 +80,7 @@ def test_answers_leave_in_the_order_of_their_requests_whatever_becomes_known_fir
     for answer in (first, second):
         pipeline.step(Event.PROMISED, answer)
     assert pipeline.step(Event.ANSWERED, Answer([b"third"])) == []
-    pipeline.step(Event.SERVED, (None, []))
+    pipeline.step(Event.SERVED, SERVED)
     second.pieces = [b"second"]
     assert pipeline.step(Event.KNOWN, second) == []
     first.pieces = [b"first"]
@@ -92,7 +92,7 @@ def test_an_answer_that_will_not_come_breaks_the_connection_after_those_before_i
     first, second = Answer(), Answer()
     for answer in (first, second):
         pipeline.step(Event.PROMISED, answer)
-    pipeline.step(Event.SERVED, (None, []))
+    pipeline.step(Event.SERVED, SERVED)
     second.error = OSError()
     assert pipeline.step(Event.KNOWN, second) == []
     first.pieces = [b"first"]
@@ -104,7 +104,7 @@ def test_what_follows_a_request_that_blocks_waits_for_its_answer() -> None:
     pipeline = blocked()
     assert done(pipeline.step(Event.ARRIVED, WHOLE)) == [Do.KEEP]
     waits = kept()
-    assert pipeline.step(Event.SERVED, (None, [waits])) == []
+    assert pipeline.step(Event.SERVED, (None, waits, Needs.OTHERS)) == []
     assert pipeline.next() is None
     assert done(pipeline.step(Event.ANSWERED, Answer([b"a"]))) == [Do.WRITE, Do.CARRY_ON]
     assert (pipeline.next(), pipeline.next()) == (waits, None)
@@ -113,23 +113,47 @@ def test_what_follows_a_request_that_blocks_waits_for_its_answer() -> None:
 def test_when_one_asks_for_leaders_those_behind_it_ask_too_and_are_carried_out_in_order() -> None:
     pipeline = serving()
     first, second, third = kept(), kept(), kept()
-    assert pipeline.step(Event.NEEDS_LEADERS, first) == [(Do.LOOK_UP, first)]
-    assert pipeline.step(Event.SERVED, (None, [second, third])) == [(Do.LOOK_UP, second), (Do.LOOK_UP, third)]
+    assert pipeline.step(Event.SERVED, (None, first, Needs.LEADERS)) == [(Do.LOOK_UP, first)]
+    for later in (second, third):
+        assert done(pipeline.step(Event.ARRIVED, WHOLE)) == [Do.KEEP]
+        assert pipeline.step(Event.SERVED, (None, later, Needs.OTHERS)) == [(Do.LOOK_UP, later)]
     assert pipeline.step(Event.LOOKED_UP, [second]) == []
     assert pipeline.step(Event.LOOKED_UP, [first]) == [(Do.CARRY_ON, None)]
     assert (pipeline.next(), pipeline.next(), pipeline.next()) == (first, second, None)
-    pipeline.step(Event.SERVED, (None, []))
+    pipeline.step(Event.SERVED, SERVED)
     assert pipeline.state is State.LOOKING_UP
 
 
 def test_requests_that_waited_unasked_ask_when_the_first_of_them_needs_its_leaders() -> None:
     pipeline = blocked()
     first, second = kept(), kept()
-    pipeline.step(Event.ARRIVED, WHOLE)
-    assert pipeline.step(Event.SERVED, (None, [first, second])) == []
+    for later in (first, second):
+        pipeline.step(Event.ARRIVED, WHOLE)
+        assert pipeline.step(Event.SERVED, (None, later, Needs.OTHERS)) == []
     pipeline.step(Event.ANSWERED, Answer([b"a"]))
     assert pipeline.next() is first
-    assert pipeline.step(Event.NEEDS_LEADERS, first) == [(Do.LOOK_UP, first), (Do.LOOK_UP, second)]
+    asking = pipeline.step(Event.SERVED, (None, first, Needs.LEADERS))
+    assert asking == [(Do.LOOK_UP, first), (Do.LOOK_UP, second)]
+
+
+def test_requests_that_are_held_back_in_the_middle_of_a_read_keep_their_place() -> None:
+    pipeline = serving()
+    rest, later = kept(), kept()
+    pipeline.step(Event.BLOCKED)
+    assert pipeline.step(Event.SERVED, (None, rest, Needs.TURN)) == []
+    pipeline.step(Event.ARRIVED, WHOLE)
+    pipeline.step(Event.SERVED, (None, later, Needs.OTHERS))
+    assert done(pipeline.step(Event.ANSWERED, Answer([b"a"]))) == [Do.WRITE, Do.CARRY_ON]
+    assert (pipeline.next(), pipeline.next()) == (rest, later)
+
+
+def test_every_request_of_a_read_that_waits_counts() -> None:
+    data = bytearray(100)
+    pipeline = serving(ListenerLimits(requests_in_flight_max=2))
+    pipeline.step(Event.BLOCKED)
+    three = Requests(data, memoryview(data), [(0, 10), (20, 30), (40, 50)])
+    assert pipeline.step(Event.SERVED, (None, three, Needs.TURN)) == [(Do.PACE, None)]
+    assert pipeline.intake.reads is Reads.PAUSED
 
 
 def test_what_depends_on_commits_waits_until_all_are_over() -> None:
@@ -137,8 +161,7 @@ def test_what_depends_on_commits_waits_until_all_are_over() -> None:
     commits = [Answer(commits=True), Answer(commits=True)]
     for commit in commits:
         pipeline.step(Event.PROMISED, commit)
-    pipeline.step(Event.NEEDS_COMMITS, kept())
-    pipeline.step(Event.SERVED, (None, []))
+    pipeline.step(Event.SERVED, (None, kept(), Needs.COMMITS))
     for commit in commits:
         assert pipeline.state is State.COMMITTING
         commit.pieces = [b"c"]
@@ -150,7 +173,7 @@ def test_an_answer_in_files_waits_until_the_socket_has_taken_all_and_holds_back_
     pipeline = serving()
     assert pipeline.step(Event.ANSWERED, Answer([b"records"], lent=True)) == [(Do.DRAIN, None)]
     assert not pipeline.serves
-    pipeline.step(Event.SERVED, (None, [kept()]))
+    pipeline.step(Event.SERVED, (None, kept(), Needs.TURN))
     assert pipeline.state is State.UNREAD
     assert pipeline.step(Event.DRAINED)[0] == (Do.LEND, [b"records"])
     assert pipeline.state is State.UNREAD
@@ -170,7 +193,7 @@ def test_the_socket_is_not_read_while_too_many_answers_are_due() -> None:
     answers = [Answer(), Answer()]
     for answer in answers:
         pipeline.step(Event.PROMISED, answer)
-    assert done(pipeline.step(Event.SERVED, (None, []))) == [Do.PACE]
+    assert done(pipeline.step(Event.SERVED, SERVED)) == [Do.PACE]
     answers[0].pieces = [b"a"]
     assert done(pipeline.step(Event.KNOWN, answers[0])) == [Do.WRITE, Do.PACE]
     assert pipeline.intake.reads is Reads.ON
@@ -180,7 +203,7 @@ def test_the_socket_is_not_read_while_requests_of_a_client_that_pipelines_gather
     pipeline = of()
     produces = ([(4, 50), (54, 100)], 100, True)
     assert done(pipeline.step(Event.ARRIVED, produces)) == [Do.DELAY, Do.SERVE]
-    assert done(pipeline.step(Event.SERVED, (None, []))) == [Do.PACE]
+    assert done(pipeline.step(Event.SERVED, SERVED)) == [Do.PACE]
     assert done(pipeline.step(Event.DELAY_OVER)) == [Do.PACE]
     assert pipeline.intake.reads is Reads.ON
 

@@ -17,6 +17,7 @@ from brokers.rpc import brokerlab_pb2 as pb
 from brokers.rpc.data import DataService
 from coordinators.api import Standing
 from coordinators.model import Partition, TopicPartition
+from coordinators.waits.look_ups import SeparateLookUps
 from tests.contract.backend import addressed, asynchronous
 from tests.contract.memory import MemoryCluster, MemoryCoordinator
 from tests.unit.brokers.listeners.harness import until
@@ -36,7 +37,7 @@ class HeldBack(MemoryCoordinator):
     tenure = 0
 
     def __init__(self) -> None:
-        super().__init__(addressed(1), MemoryCluster())
+        super().__init__(addressed(1), MemoryCluster(), look_ups=SeparateLookUps)
         self.asked: list[asyncio.Future[Partition]] = []
 
     @property

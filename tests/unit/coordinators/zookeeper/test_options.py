@@ -9,7 +9,7 @@ CONNECT = {"connect": "localhost:2181"}
 
 
 def test_what_is_not_given_has_a_default() -> None:
-    assert parse(CONNECT) == Options("localhost:2181", "", "lookup", "every_commit", 0, 6_000, 500, None)
+    assert parse(CONNECT) == Options("localhost:2181", "", "lookup", "zookeeper_each", 0, 6_000, 500, 0, None)
 
 
 def test_all_that_may_be_given() -> None:
@@ -18,14 +18,23 @@ def test_all_that_may_be_given() -> None:
             "connect": "zk-1:2181,10.0.0.2:2182,[::1]:2183",
             "chroot": "/lab/one",
             "metadata": "watch",
-            "offsets": "interval",
+            "offsets": "zookeeper_interval",
             "offsets_interval_ms": 500,
             "session_timeout_ms": 9_000,
             "doubt_ms": 40,
+            "delay_us": 7,
             "auth": "user:pass:word",
         }
     ) == Options(
-        "zk-1:2181,10.0.0.2:2182,[::1]:2183", "/lab/one", "watch", "interval", 500, 9_000, 40, "user:pass:word"
+        "zk-1:2181,10.0.0.2:2182,[::1]:2183",
+        "/lab/one",
+        "watch",
+        "zookeeper_interval",
+        500,
+        9_000,
+        40,
+        7,
+        "user:pass:word",
     )
 
 
@@ -45,11 +54,18 @@ def test_all_that_may_be_given() -> None:
         ({"chroot": "/lab/"}, "chroot in coordinator zookeeper must be"),
         ({"chroot": "/a/../b"}, "chroot in coordinator zookeeper must be"),
         ({"chroot": "/a//b"}, "chroot in coordinator zookeeper must be"),
-        ({"metadata": "cached"}, "metadata in coordinator zookeeper must be one of lookup, watch, not 'cached'"),
-        ({"offsets": "never"}, "offsets in coordinator zookeeper must be one of every_commit, interval"),
-        ({"offsets": "interval"}, "if, and only if"),
+        ({"metadata": "cached"}, "metadata in coordinator zookeeper must be one of lookup, lookup_each, watch"),
+        (
+            {"offsets": "never"},
+            "offsets in coordinator zookeeper must be one of zookeeper_each, zookeeper_interval, memory",
+        ),
+        ({"offsets": "zookeeper_interval"}, "if, and only if"),
         ({"offsets_interval_ms": 100}, "if, and only if"),
-        ({"offsets": "interval", "offsets_interval_ms": 0}, "offsets_interval_ms in coordinator zookeeper must be"),
+        (
+            {"offsets": "zookeeper_interval", "offsets_interval_ms": 0},
+            "offsets_interval_ms in coordinator zookeeper must be",
+        ),
+        ({"delay_us": -1}, "delay_us in coordinator zookeeper must be"),
         ({"session_timeout_ms": 999}, "session_timeout_ms in coordinator zookeeper must be"),
         ({"session_timeout_ms": True}, "session_timeout_ms in coordinator zookeeper must be"),
         ({"session_timeout_ms": "6000"}, "session_timeout_ms in coordinator zookeeper must be"),

@@ -112,7 +112,8 @@ def test_a_manifest_says_where_the_run_comes_from() -> None:
     assert manifest["versions"]["ZooKeeper"].startswith("3.")
     (architecture,) = manifest["architectures"]
     assert architecture == {
-        "name": "slow", "system": "brokerlab", "row": "zookeeper", "metadata": "watch", "offsets": "every_commit",
+        "name": "slow", "system": "brokerlab", "row": "zookeeper", "metadata": "watch", "offsets": "zookeeper_each",
+        "delay_us": 0,
     }  # fmt: skip
     assert "ZooKeeper" not in new_manifest(PLAN)["versions"], "what is not used has no version"
     assert manifest["versions"]["grpcio"] != "not installed"

@@ -15,8 +15,8 @@ FILE = "experiments.yaml"
 
 CLUSTER = "cluster: {brokers: 3, partitions: 3}"
 ARCHITECTURES = """architectures:
-  zookeeper: {coordinator: zookeeper, metadata: lookup, offsets: every_commit}
-  zookeeper-watch: {coordinator: zookeeper, metadata: watch, offsets: interval, offsets_interval_ms: 1000}
+  zookeeper: {coordinator: zookeeper, metadata: lookup, offsets: zookeeper_each}
+  zookeeper-watch: {coordinator: zookeeper, metadata: watch, offsets: zookeeper_interval, offsets_interval_ms: 1000}
   dsbs: {coordinator: dsbs}
   static: {coordinator: static}"""
 WORKLOAD = "workload: {driver: grpc}"

@@ -21,7 +21,7 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
 TABLES: dict[str, dict[str, Key]] = {
     "cluster": keys.CLUSTER,
     "architectures": {key: Key(row_kind(key)) for key in ("coordinator", "system")}
-    | {key: option.key for row in ROWS.values() for key, option in row.options.items()},
+    | {key: option.key for row in ROWS.values() if not row.coordinator for key, option in row.options.items()},
     "workload": keys.WORKLOAD | keys.PERMISSIONS,
     "experiments": keys.EXPERIMENT | keys.LOAD,
     "profiles": keys.PROFILE,
@@ -49,6 +49,18 @@ def test_every_key_is_documented_as_it_is_read(section: str) -> None:
 
 def test_the_names_of_a_profile_are_documented_too() -> None:
     assert set(rows("profiles")) == {"experiments", "architectures", "primary", *keys.PROFILE}
+
+
+def test_every_choice_of_a_coordinator_is_documented_as_it_is_read() -> None:
+    part = DOCUMENT.split("### What our coordinators let a file choose")[1].split("###")[0]
+    documented = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.*?) \| (.*?) \|$", part, flags=re.MULTILINE)
+    read = [
+        (row.coordinator, key, option.key.kind.allowed, option.key.default or "none")
+        for row in ROWS.values()
+        if row.coordinator
+        for key, option in row.options.items()
+    ]
+    assert [(name, key, allowed.replace("`", ""), default) for name, key, allowed, default in documented] == read
 
 
 def test_the_whole_file_of_the_document_is_read_and_can_be_planned() -> None:

@@ -228,7 +228,8 @@ SAME = {
     "a default that is written out": text(cluster="cluster: {partitions: 3, brokers: 3, acks: 1, fsync: never}"),
     "the order of architectures": text(
         architectures="architectures:\n  static: {coordinator: static}\n  dsbs: {coordinator: dsbs}\n"
-        "  zookeeper-watch: {coordinator: zookeeper, metadata: watch, offsets: interval, offsets_interval_ms: 1000}\n"
+        "  zookeeper-watch: {coordinator: zookeeper, metadata: watch, offsets: zookeeper_interval, "
+        "offsets_interval_ms: 1000}\n"
         "  zookeeper: {coordinator: zookeeper}"
     ),
     "the order of a list": text().replace("[8B, 32B]", "[32B, 8B]"),

@@ -24,14 +24,21 @@ def test_a_file_becomes_values() -> None:
     assert [each.name for each in found.profiles] == ["steady", "paper"]
     assert found.trials == TrialSettings(seed=2017, warmup=1, timeout_s=120)
     assert found.architectures == (
-        Architecture("zookeeper", "zookeeper", (("metadata", "lookup"), ("offsets", "every_commit"))),
+        Architecture(
+            "zookeeper", "zookeeper", (("metadata", "lookup"), ("offsets", "zookeeper_each"), ("delay_us", 0))
+        ),
         Architecture(
             "zookeeper-watch",
             "zookeeper",
-            (("metadata", "watch"), ("offsets", "interval"), ("offsets_interval_ms", 1000)),
+            (
+                ("metadata", "watch"),
+                ("offsets", "zookeeper_interval"),
+                ("offsets_interval_ms", 1000),
+                ("delay_us", 0),
+            ),
         ),
-        Architecture("dsbs", "dsbs"),
-        Architecture("static", "static"),
+        Architecture("dsbs", "dsbs", (("offsets", "journal_copied"), ("delay_us", 0))),
+        Architecture("static", "static", (("metadata", "memory"), ("offsets", "journal"), ("delay_us", 0))),
     )
     steady, paper = found.profiles
     assert steady.length == Length(messages=None, duration_s=1.0, lead_s=0.1)
@@ -72,7 +79,7 @@ def test_what_is_not_said_has_its_documented_default() -> None:
 def test_zookeepers_policies_default_to_the_papers() -> None:
     found = spec(text(architectures="architectures: {zk: {coordinator: zookeeper}}"))
     assert found.architectures == (
-        Architecture("zk", "zookeeper", (("metadata", "lookup"), ("offsets", "every_commit"))),
+        Architecture("zk", "zookeeper", (("metadata", "lookup"), ("offsets", "zookeeper_each"), ("delay_us", 0))),
     )
 
 
