@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not LONG & set(item.path.relative_to(TESTS).parts))
 
 
-class Together(LoadScopeScheduling):
+class Together(LoadScopeScheduling):  # type: ignore[misc]
     """Tests that share what is started once (Spark, ZooKeeper, a cluster) stay in one process.
 
     xdist's own groups cannot say so: it writes them into a name of an item that pytest 9.2 does not read any more, and

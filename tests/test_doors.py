@@ -17,6 +17,7 @@ DOCUMENT = (ROOT / "docs" / "coordination.md").read_text(encoding="utf-8")
 NAMING: dict[str, str] = {
     "analysis/charts/style.py": "colours that stay the same from run to run; others get the next that is free",
     "analysis/findings.py": "the control, and the pair that the paper compared",
+    "workloads/commands/scale.py": "the command of the module below, whose choices these are",
     "workloads/scale.py": "its two ways to count: simulated rounds of one, requests of the other",
     "workloads/spec/plan.py": "the control, which the calibration runs on",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.integration.processes.running import RunningBroker, eventually
 from workloads.clients.drivers.api import DriverError
