@@ -33,11 +33,11 @@ paper: $(SETUP)  ## the 2017 paper's cells: 30,000 messages, four tries
 full: $(SETUP)  ## 8 B to 128 KB, all cells
 	@$(BIN)/brokerlab run --profile full $(RUN_ARGUMENTS)
 
-test: $(SETUP)  ## all tests, in two processes
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+test: $(SETUP)  ## all tests, in three processes
+	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
 test-hidden: $(SETUP)  ## the tests that use Java, ssh or kcat, as on a machine that has none of them
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m "java or machine" --hide-programs
+	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile -m "java or machine" --hide-programs
 
 check: $(SETUP)  ## ruff, mypy --strict, import contracts, generated code up to date
 	@$(BIN)/ruff check .

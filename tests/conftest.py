@@ -1,14 +1,17 @@
 """For all tests: examples take the time that a busy machine needs, only tests that say so see the programs that a bare
-machine lacks, and no process is left behind."""
+machine lacks, what is shared is started once, and no process is left behind."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from tests.bare_path import Machine
 from tests.integration.processes.running import alive, descendants
@@ -24,6 +27,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 MACHINE = pytest.StashKey[Machine]()
 HIDE = "--hide-programs"
+TESTS = Path(__file__).parent
+# Folders whose tests begin first, so that at the end no process works long while the other has nothing left to do.
+LONG = {"analysis", "contract", "integration", "toys"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,10 +50,32 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         find_java.cache_clear()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A folder's tests stay in one process, so that what they share (Spark, ZooKeeper, a cluster) is started once."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(str(item.path.parent)))
+    """After the order was shuffled, so that it stays so among those that take long, and among the others."""
+    items.sort(key=lambda item: not LONG & set(item.path.relative_to(TESTS).parts))
+
+
+class Together(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests that share what is started once (Spark, ZooKeeper, a cluster) stay in one process.
+
+    xdist's own groups cannot say so: it writes them into a name of an item that pytest 9.2 does not read any more, and
+    each test would be a group of its own.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return shared_by(TESTS.parent / nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return Together(config, log)
+
+
+def shared_by(path: Path) -> str:
+    """The outermost folder of tests whose conftest.py this file is under, and the file itself where there is none."""
+    folders = reversed(path.relative_to(TESTS).parents[:-1])
+    return str(next((folder for folder in folders if (TESTS / folder / "conftest.py").exists()), path))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -58,6 +58,7 @@ def _start(folder: Path, log: Path, role: str, *arguments: str) -> subprocess.Po
         | {
             "SPARK_LOCAL_DIRS": str(folder / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they live for seconds
         }
     )
     with log.open("wb") as output:

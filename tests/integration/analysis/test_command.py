@@ -21,6 +21,7 @@ from workloads.processes.java import with_java
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
 _WAIT_S = 60
+NOBODY = "spark://127.0.0.1:9"
 
 
 def small_run() -> list[MadeTrial]:
@@ -105,15 +106,23 @@ def test_java_that_does_not_start_is_exit_code_1_with_its_last_words(folder: Pat
     assert log.read_text().startswith("out of luck\n")
 
 
-def nameless() -> list[str]:
-    """What starts a command on a machine that knows no name, not even its own; skips where nobody may have that."""
+def nameless_prefix() -> list[str] | str:
+    """What starts a command on a machine that knows no name, not even its own; or why nobody may have that here."""
     rename = 'hostname nobody-knows-this && mount --bind /dev/null /etc/hosts && exec "$@"'
     prefix = ["unshare", "--uts", "--mount", "--propagation", "private", "sh", "-c", rename, "sh"]
     if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root may name the machine otherwise (unshare --uts --mount)")
+        return "only root may name the machine otherwise (unshare --uts --mount)"
     if subprocess.run([*prefix, "getent", "hosts", "nobody-knows-this"], capture_output=True, check=False).stdout:
-        pytest.skip("name servers here know every name")
+        return "name servers here know every name"
     return prefix
+
+
+def nameless() -> list[str]:
+    """Skips where it cannot be had."""
+    found = nameless_prefix()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
 
 
 def test_a_local_master_needs_no_name_to_resolve(folder: Path) -> None:
@@ -126,33 +135,54 @@ def test_a_local_master_needs_no_name_to_resolve(folder: Path) -> None:
     assert not (folder / "spark.log").exists()
 
 
-@pytest.mark.parametrize(
-    ("master", "words"),
-    [
-        ("nonsense", "Spark did not start: org.apache.spark.SparkException: Master must either be"),
-        ("spark://127.0.0.1:9", "Spark did not start on spark://127.0.0.1:9: "),
-    ],
-)
-def test_a_master_that_does_not_serve_is_one_line_with_the_cause_and_a_log_that_stays(
-    folder: Path, master: str, words: str
-) -> None:
-    ended = subprocess.run(
-        command(folder, "--master", master, warnings="ignore"),
-        capture_output=True, text=True, env=with_java() | ON_LOOPBACK, check=False,
+def for_master(folder: Path, master: str, *before: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*before, *command(folder, "--master", master, warnings="ignore")],
+        stdout=pipe, stderr=pipe, text=True, env=with_java() | ON_LOOPBACK,
     )  # fmt: skip
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
-    assert ended.stderr.startswith(f"brokerlab: {words}")
-    assert ended.stderr.endswith(f"; Spark's log is {folder / 'spark.log'}\n")
+
+
+@pytest.fixture(scope="module")
+def unserved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, subprocess.Popen[str]]]]:
+    """Analyses for a master that nobody serves: on this machine, and on one that does not know itself where that can
+    be had. Spark tries for a minute, and lets nobody shorten that: so they try at once."""
+    started = {"here": ()} | ({"nameless": tuple(prefix)} if isinstance(prefix := nameless_prefix(), list) else {})
+    found = {}
+    for name, before in started.items():
+        folder = made_records.write(tmp_path_factory.mktemp(name) / "run", small_run())
+        found[name] = folder, for_master(folder, NOBODY, *before)
+    yield found
+    for _, process in found.values():
+        process.kill()
+        process.communicate()
+
+
+def fails_in_one_line(folder: Path, process: subprocess.Popen[str], words: str) -> None:
+    _, errors = process.communicate(timeout=_WAIT_S * 3)
+    assert (process.returncode, errors.count("\n")) == (1, 1), errors
+    assert errors.startswith(f"brokerlab: {words}")
+    assert errors.endswith(f"; Spark's log is {folder / 'spark.log'}\n")
     assert outputs(folder).keys() == {"spark.log"}
 
 
-def test_a_cluster_for_a_machine_that_does_not_know_itself_is_one_line_with_the_cause(folder: Path) -> None:
-    ended = subprocess.run(
-        [*nameless(), *command(folder, "--master", "spark://127.0.0.1:9", warnings="ignore")],
-        capture_output=True, text=True, env=with_java() | ON_LOOPBACK, check=False,
-    )  # fmt: skip
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
-    assert "Spark did not start on spark://127.0.0.1:9: this machine cannot resolve localhost: " in ended.stderr
+def test_what_is_no_master_is_one_line_with_the_cause_and_a_log_that_stays(folder: Path) -> None:
+    words = "Spark did not start: org.apache.spark.SparkException: Master must either be"
+    fails_in_one_line(folder, for_master(folder, "nonsense"), words)
+
+
+def test_a_master_that_does_not_serve_is_one_line_with_the_cause_and_a_log_that_stays(
+    unserved: dict[str, tuple[Path, subprocess.Popen[str]]],
+) -> None:
+    fails_in_one_line(*unserved["here"], f"Spark did not start on {NOBODY}: ")
+
+
+def test_a_cluster_for_a_machine_that_does_not_know_itself_is_one_line_with_the_cause(
+    unserved: dict[str, tuple[Path, subprocess.Popen[str]]],
+) -> None:
+    nameless()
+    cause = "this machine cannot resolve localhost: "
+    fails_in_one_line(*unserved["nameless"], f"Spark did not start on {NOBODY}: {cause}")
 
 
 def test_help_does_not_load_anything_heavy() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from workloads.processes.ports import free_ports
 
 STOP_S_MAX = 20
 # It complains, too, where its event loop stands still.
@@ -118,12 +119,3 @@ class Cluster:
 
     def open_files(self, number: int = 0) -> int:
         return len(list(Path(f"/proc/{self.pid(number)}/fd").iterdir()))
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago; all are held at once, so that they differ."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [held.getsockname()[1] for held in sockets]
-    for held in sockets:
-        held.close()
-    return ports

@@ -109,11 +109,6 @@ def test_what_is_acknowledged_and_not_there_is_found_by_the_fetch(
         assert "partition 0: 10 messages acknowledged and not stored (0." in row["reason"]
 
 
-def test_a_topic_that_is_gone_cannot_be_read_back(bootstrap: str) -> None:
-    with pytest.raises(DriverError, match="reading back 'nowhere': "):
-        read_back(bootstrap.split(","), "nowhere", {0: 1})
-
-
 def test_another_number_of_brokers_than_the_file_says_is_refused(bootstrap: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"'theirs' has 3 brokers at .*, not 4, as the file says"):
         run_here(tmp_path, of_external(bootstrap, brokers=4))

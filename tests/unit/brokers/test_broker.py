@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 from pathlib import Path
 
 import pytest
@@ -16,19 +15,16 @@ from brokers.config import BrokerConfig, load
 from brokers.folder import locked
 from brokers.replication.store import Store
 from tests.contract.backend import asynchronous
+from workloads.processes.ports import free_ports
 
 
 def configured(folder: Path) -> BrokerConfig:
-    me = {"id": 1, "host": "127.0.0.1", "kafka_port": free_port(), "rpc_port": free_port()}
+    kafka_port, rpc_port = free_ports(2)
+    me = {"id": 1, "host": "127.0.0.1", "kafka_port": kafka_port, "rpc_port": rpc_port}
     path = folder / "broker.json"
     content = {"broker": 1, "brokers": [me], "data_dir": str(folder / "data"), "coordinator": {"name": "static"}}
     path.write_text(json.dumps(content))
     return load(path)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 @asynchronous
