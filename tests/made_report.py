@@ -128,8 +128,12 @@ def _ratios(chance: random.Random, cells: list[Row]) -> Iterator[Row]:
                 ratio = one["geometric"] / base["geometric"]
                 half = abs(chance.gauss(0.06, 0.02)) + 0.01
                 axes = {name: one[name] for name in _axes(8, 20, "split")}
-                yield axes | _named(one["architecture"]) | _against(base["architecture"]) | {"role": one["role"]} | verdict(
-                    ratio, half
+                yield (
+                    axes
+                    | _named(one["architecture"])
+                    | _against(base["architecture"])
+                    | {"role": one["role"]}
+                    | verdict(ratio, half)
                 )
 
 

@@ -63,9 +63,7 @@ def lines(found: Findings, names: Mapping[str, Name]) -> tuple[Line, ...]:
 
 
 def _line(found: Findings, pair: Pair, names: Mapping[str, Name], floors: dict[str, float]) -> Line:
-    own = {
-        (row["family"], row["metric"]): row for row in found.pooled if (row["architecture"], row["against"]) == pair
-    }
+    own = {(row["family"], row["metric"]): row for row in found.pooled if (row["architecture"], row["against"]) == pair}
     rates = [own.get((family, "rps")) for family in FAMILIES]
     costs = [own.get((family, "cpu_us")) for family in FAMILIES]
     said = [names.get(name, Name(name, name)) for name in pair]
@@ -120,11 +118,7 @@ def requests(found: Findings, name: str) -> str:
         return "" if name != CONTROL else "0"
     cell = reference_cell(found)
     return significant(
-        sum(
-            row["operations"] or 0
-            for row in found.coordination
-            if (row["architecture"], cell_of(row)) == (name, cell)
-        )
+        sum(row["operations"] or 0 for row in found.coordination if (row["architecture"], cell_of(row)) == (name, cell))
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.findings import PAPER_PAIR, ROLES, Findings, Found, cell_of, size_text
+from analysis.findings import PAPER_PAIR, ROLES, Findings, cell_of, size_text
 from analysis.measures import rank_correlation
 from analysis.report import answer, verdicts
 from analysis.report.formats import significant
@@ -241,10 +241,7 @@ def _published(found: Findings) -> Iterable[str]:
     orders = [row for row in rank_correlation.orders(found) if row["what"] == rank_correlation.RATIO]
     for row in orders:
         alike = "is the paper's" if row["rho"] >= _SAME_ORDER else "is not the paper's"
-        yield (
-            f"The order of the cells by their ratio {alike} in {row['role']}: rank correlation "
-            f"{row['rho']:.2f}."
-        )
+        yield (f"The order of the cells by their ratio {alike} in {row['role']}: rank correlation {row['rho']:.2f}.")
 
 
 def as_text(summary: Summary) -> str:
@@ -263,9 +260,7 @@ def as_text(summary: Summary) -> str:
 
 def _text_table(summary: Summary) -> Iterable[str]:
     rows = [("ratio of rates", *answer.FAMILIES.values())]
-    rows += [
-        (" / ".join(line.pair), *(_text_of(one) if one else "-" for one in line.rates)) for line in summary.lines
-    ]
+    rows += [(" / ".join(line.pair), *(_text_of(one) if one else "-" for one in line.rates)) for line in summary.lines]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()

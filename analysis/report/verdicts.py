@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analysis.findings import Findings, Found
-from analysis.statistics.student_t import quantile
 from analysis.report.formats import significant
+from analysis.statistics.student_t import quantile
 
 Tone = Literal["faster", "slower", "equal", "open"]
 DECIDED = ("faster", "slower")
