@@ -71,15 +71,17 @@ def _line(found: Findings, pair: Pair, names: Mapping[str, Name], floors: dict[s
     return Line(
         pair=pair,
         label=" / ".join(one.label for one in said),
-        rates=tuple(
-            row and _compared(row, verdicts.of_rate(row, verdicts.floor_of(floors, row["family"])), found)
-            for row in rates
-        ),
-        processor=tuple(row and _compared(row, verdicts.of_cost(row)) for row in costs),
+        rates=tuple(None if row is None else _rated(row, found, floors) for row in rates),
+        processor=tuple(None if row is None else _compared(row, verdicts.of_cost(row)) for row in costs),
         requests=tuple((name, text) for name in pair if (text := requests(found, name))),
         latency=tuple((name, text) for name in pair if (text := _latency(found, name))),
         note="their commits promise different things" if differ else "",
     )
+
+
+def _rated(row: Found, found: Findings, floors: dict[str, float]) -> Comparison:
+    verdict = verdicts.of_rate(row, verdicts.floor_of(floors, row["family"]))
+    return _compared(row, verdict, found)
 
 
 def _compared(row: Found, verdict: Verdict, found: Findings | None = None) -> Comparison:

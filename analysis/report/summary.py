@@ -19,13 +19,11 @@ Manifest = Mapping[str, Any]
 Facts = tuple[tuple[str, str], ...]
 _SAME_ORDER = 0.5  # the rank correlation from which two orders are called alike
 _OLDER = (
-    "The order was by cluster: all cells of one architecture, then all of the next. Two rates that are compared lie "
-    "minutes apart, and the machine may have changed between them.",
-    "Clients held thousands of messages under way, whatever the batch size. Ratios at one message a request are ratios "
-    "under that load.",
+    "The order was by cluster: two rates that are compared lie minutes apart, and the machine may have changed.",
+    "Clients held up to 20,000 messages under way, so ratios at small batches are ratios under that load.",
     "There was no A/A. What two equal architectures differ by is not known, so there is no floor.",
     "The load of other programs was not measured. No window is marked as disturbed.",
-    "Streaming was counted from the first message to the last, so that part of each window has one end at work alone.",
+    "Streaming was counted from the first message to the last, with one end at work alone in part of each window.",
 )
 
 

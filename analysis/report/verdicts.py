@@ -84,8 +84,8 @@ def blocks_more(row: Found, precision: float = _PRECISION) -> int | None:
     if row["sd"] is None or not row["degrees"]:
         return None
     wanted = max(math.log(1 + precision), abs(math.log(row["ratio"])))
-    needed = (quantile(int(row["degrees"])) * row["sd"] / wanted) ** 2
-    return max(1, math.ceil(needed - row["n"]))
+    needed: float = (quantile(row["degrees"]) * row["sd"] / wanted) ** 2
+    return max(1, math.ceil(needed) - int(row["n"]))
 
 
 def counted(rows: Iterable[Verdict]) -> dict[Tone, int]:
