@@ -55,7 +55,7 @@ LATENCY = pa.schema([("trial_id", _TEXT), ("client", _INT), ("kind", _TEXT), *_H
 def write(folder: Path, trials: Iterable[MadeTrial], **changed: Any) -> Path:
     """Write these trials, of one round each, and return the folder. `changed`: columns of every trial."""
     for made in trials:
-        assert made.rounds == 1 and not made.lead_s, "version 2 knew one whole window for each end"
+        assert (made.rounds, made.lead_s) == (1, 0), "version 2 knew one whole window for each end"
         row = trial_row(made) | {"schema_version": 2, "messages": made.messages, "to_consume": made.messages}
         _write(folder / results.TRIALS, made, [row | changed], TRIALS)
         _write(folder / results.REQUESTS, made, request_table(made).to_pylist(), REQUESTS)

@@ -1,6 +1,6 @@
 """Findings of made records without Spark, so that what arranges findings is tested without a JVM.
 
-The sums that Spark makes of raw records are made here by plain Python, in another way; all that follows from them is the
+Here plain Python makes the sums that Spark makes of raw records, in another way; all that follows from them is the
 product's own code. `tests/unit/analysis/test_pipeline.py` holds these findings to those of Spark.
 """
 

@@ -36,9 +36,9 @@ def protocol(
         "in_flight": _values(measured, "in_flight"),
         "fetch_ahead": _values(measured, "fetch_ahead"),
         "cores": max((w["cores"] for t in measured for w in t["windows"] or () if w["cores"]), default=None),
-        "windows": len({(row["trial_id"], row["number"], row["window"]) for row in used}),
-        **{mark: sum(row[mark] for row in used) for mark in ("disturbed", "unsettled", "few")},
-        "unknown": sum(row["foreign"] is None for row in used),
+        "windows": _count(used),
+        **{mark: _count(row for row in used if row[mark]) for mark in ("disturbed", "unsettled", "few")},
+        "unknown": _count(row for row in used if row["foreign"] is None),
         "precision": precision(manifest) if manifest else None,
         "budget_s": effort.get("budget_s"),
         "duration_s": length.get("duration_s"),
@@ -49,6 +49,11 @@ def protocol(
 def _part(manifest: Manifest, name: str) -> Manifest:
     found = manifest.get(name)
     return found if isinstance(found, Mapping) else {}
+
+
+def _count(rows: Iterable[Found]) -> int:
+    """How many windows: one of both ends has two rows, and is one."""
+    return len({(row["trial_id"], row["number"], row["window"]) for row in rows})
 
 
 def _values(trials: Iterable[Found], name: str) -> list[int]:
@@ -68,10 +73,6 @@ def _window_s(trials: Iterable[Found]) -> float | None:
 
 def _rounds(used: Iterable[Found]) -> list[int]:
     """The fewest and the most rounds that a cell has in a block."""
-    rounds = Counter((row["trial_id"], row["window"]) for row in used if row["role"] == _first_role(row)).values()
+    windows = {(row["trial_id"], row["window"], row["number"]) for row in used}
+    rounds = Counter((trial, window) for trial, window, _ in windows).values()
     return [min(rounds), max(rounds)] if rounds else []
-
-
-def _first_role(row: Found) -> str:
-    """A window of both ends has two rows, and is one."""
-    return "production" if row["window"] == "both" else str(row["window"])

@@ -25,7 +25,6 @@ _WAIT_S = 60
 
 def small_run() -> list[MadeTrial]:
     return [
-        *made_records.calibrations(2),
         *(
             MadeTrial(name, 0.4 + number / 50, 0.4, size, 20, mode, try_=number, rows=20)
             for name in ("zookeeper", "dsbs", "static")

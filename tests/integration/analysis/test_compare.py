@@ -49,7 +49,7 @@ def test_two_runs_are_compared_rate_by_rate_and_verdict_by_verdict(tmp_path: Pat
     found = {(row["architecture"], row["role"]): row for row in rows(out / "rates.csv")}
     assert float(found["dsbs", "production"]["ratio"]) == pytest.approx(0.25)
     assert found["dsbs", "production"]["verdict"] == "slower"
-    assert found["zookeeper", "production"]["verdict"] == "not distinguishable"
+    assert found["zookeeper", "production"]["verdict"] == "undecided"
     pairs = {row["role"]: row for row in rows(out / "ratios.csv")}
     assert (pairs["production"]["verdict_first"], pairs["production"]["verdict_second"]) == ("faster", "slower")
     assert "Warning: machines differ" in (out / "rates.md").read_text()

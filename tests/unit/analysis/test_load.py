@@ -9,7 +9,7 @@ import pytest
 
 from analysis import load
 from analysis.errors import InputError
-from tests import made_records
+from tests import former_records, made_records
 from tests.made_records import MadeTrial
 from workloads import results
 
@@ -96,29 +96,76 @@ def test_other_schema_version_is_named_even_with_other_columns(folder: Path) -> 
     refused(folder, str(path), "schema version 7")
 
 
-def test_other_schema_version_is_refused_though_the_columns_are_the_same(folder: Path) -> None:
+@pytest.mark.parametrize("version", [7, 2])
+def test_other_schema_version_is_refused_though_the_columns_are_the_same(folder: Path, version: int) -> None:
     path = trial_file(folder)
-    rewrite(path, with_column(pq.read_table(path), "schema_version", 7))
-    refused(folder, f"schema version {results.SCHEMA_VERSION}, 7")
+    rewrite(path, with_column(pq.read_table(path), "schema_version", version))
+    first, second = sorted((version, results.SCHEMA_VERSION))
+    refused(folder, f"schema version {first}, {second}; this analysis reads")
 
 
-def test_trials_of_before_that_name_no_system_are_good(tmp_path: Path) -> None:
-    folder = made_records.write(tmp_path, [MadeTrial("static"), MadeTrial("dsbs")])
-    path = trial_file(folder)
+@pytest.fixture
+def former(tmp_path: Path) -> Path:
+    """A folder of version 2."""
+    streaming = MadeTrial("static", mode="streaming")
+    return former_records.write(tmp_path / "former", [MadeTrial("static"), MadeTrial("dsbs"), streaming])
+
+
+def test_records_of_version_2_are_good(former: Path) -> None:
+    assert load.check(former) == sum(path.stat().st_size for path in former.rglob("*.parquet"))
+    refused(made_records.write(former, [MadeTrial("zookeeper")]), "schema version 2, 3")
+
+
+@pytest.mark.parametrize("kind", ["requests", "latency"])
+def test_records_of_one_version_beside_trials_of_the_other_are_refused(folder: Path, former: Path, kind: str) -> None:
+    now, before = (place / kind / trial_file(place).name for place in (folder, former))
+    kept = now.read_bytes()
+    now.write_bytes(before.read_bytes())
+    refused(folder, str(now), "no column 'window_number'")
+    before.write_bytes(kept)
+    refused(former, str(before), "columns that raw records do not have")
+
+
+def test_trials_of_before_that_name_no_system_are_good(former: Path) -> None:
+    path = trial_file(former)
     rewrite(path, pq.read_table(path).drop_columns(["system"]))
-    assert load.check(folder) > 0
+    assert load.check(former) > 0
     rewrite(path, pq.read_table(path).drop_columns(["fsync"]))
-    refused(folder, str(path), "no column")
+    refused(former, str(path), "no column 'fsync'")
 
 
 @pytest.mark.java
-def test_a_trial_of_before_is_of_brokerlabs_own_system(spark: SparkSession, tmp_path: Path) -> None:
-    made = [MadeTrial("static"), MadeTrial("kafka-kraft", columns={"system": "kafka"}), MadeTrial("dsbs")]
-    folder = made_records.write(tmp_path, made)
-    rewrite(trial_file(folder), pq.read_table(trial_file(folder)).drop_columns(["system"]))
-    load.check_elsewhere(spark, folder.as_uri())
-    systems = {row.architecture: row.system for row in load.load(spark, folder).trials.collect()}
-    assert systems == {"static": "brokerlab", "kafka-kraft": "kafka", "dsbs": "brokerlab"}
+def test_what_records_of_version_2_lack_is_filled_wherever_they_lie(spark: SparkSession, former: Path) -> None:
+    rewrite(trial_file(former), pq.read_table(trial_file(former)).drop_columns(["system"]))
+    load.check_elsewhere(spark, former.as_uri())
+    for place in (former, former.as_uri()):
+        records = load.load(spark, place)
+        trials = {row.trial_id: row.asDict(recursive=True) for row in records.trials.collect()}
+        assert {(row["system"], row["settings"], row["in_flight"]) for row in trials.values()} == {
+            ("brokerlab", None, None)
+        }
+        windows = {
+            name: [
+                (w["number"], w["window"], w["round"], w["attempt"], w["opened_ns"], w["foreign_cores"]) for w in own
+            ]
+            for name, row in trials.items()
+            if (own := row["windows"])
+        }
+        split, both = MadeTrial("dsbs").trial_id, MadeTrial("static", mode="streaming").trial_id
+        assert windows[split] == [(1, name, 1, 1, None, None) for name in ("production", "consumption")]
+        assert windows[both] == [(1, "both", 1, 1, None, None)]
+        assert {entry["number"] for row in trials.values() for entry in row["resources"]} == {1}
+        assert {row.window_number for row in records.requests.union(records.requests).collect()} == {1}
+        assert {row.window_number for row in records.latency.collect()} == {1}
+        assert not {"messages", "to_consume"} & set(records.trials.columns)
+
+
+def test_a_manifest_of_version_2_is_a_runs_and_another_is_not() -> None:
+    assert load.manifest_fault(made_records.manifest(schema_version=2)) == ""
+    assert load.manifest_fault(made_records.manifest()) == ""
+    assert "another version" in load.manifest_fault(made_records.manifest(schema_version=1))
+    lame = {name: value for name, value in made_records.manifest(schema_version=2).items() if name != "spec_hash"}
+    assert "lacks spec_hash" in load.manifest_fault(lame)
 
 
 SCALE = "architecture,source,change,brokers,topics,groups,messages\ndsbs,rule,broker dies,3,10,10,21\n"

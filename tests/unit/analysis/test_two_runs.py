@@ -44,11 +44,11 @@ def rate(verdict: str, ratio: float) -> dict[str, Any]:
 
 
 def test_sentences_count_verdicts() -> None:
-    rates = [rate("faster", 1.5), rate("faster", 2.0), rate("not distinguishable", 1.0)]
+    rates = [rate("faster", 1.5), rate("faster", 2.0), rate("undecided", 1.0)]
     pair = {"against": "zookeeper", "against_rank": 0}
     ratios = [
         rate("slower", 0.5) | pair | {"verdict_first": "faster", "verdict_second": "slower"},
-        rate("not distinguishable", 1.0) | pair | {"verdict_first": "faster", "verdict_second": "faster"},
+        rate("undecided", 1.0) | pair | {"verdict_first": "faster", "verdict_second": "faster"},
     ]
     said = two_runs.sentences(two_runs.compared(("one", "two"), (), rates, ratios))
     assert len(said) == 2

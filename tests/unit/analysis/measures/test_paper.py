@@ -5,20 +5,17 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from pyspark.sql import functions as fn
 
-from analysis import load
-from analysis.measures import paper, rates, statistics
-from tests import made_records
+from analysis import pipeline
+from analysis.measures import paper
+from tests import made_findings, made_records
 from tests.made_records import MadeTrial
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = pytest.mark.java
+    from pyspark.sql import SparkSession
 
 ALTERED = "dsbs, 32 bytes, batch 20, split, consumption"
 Cell = tuple[str, str, int, int, str, str]
@@ -65,27 +62,26 @@ def made_from(table: str) -> Iterator[MadeTrial]:
                 yield MadeTrial(name, *windows, size, batch, mode, try_=number, rows=1)
 
 
+@pytest.mark.java
 @pytest.mark.parametrize("table", ["size_sweep", "batch_sweep"])
 def test_every_published_number_comes_out_of_raw_records_again(spark: SparkSession, tmp_path: Path, table: str) -> None:
-    records = load.load(spark, made_records.write(tmp_path, made_from(table)))
-    values = rates.measured(rates.rates(records.trials, records.requests), "rps", "kbps").cache()
+    found = pipeline.findings(spark, made_records.write(tmp_path, made_from(table)), lambda step: None)
     axes = ("architecture", "message_size", "batch_size", "mode", "role")
     computed: dict[Cell, dict[tuple[str, str], int]] = {}
-    averages = statistics.cells(values).withColumn("try", fn.lit("avg")).withColumnRenamed("mean", "value")
-    for row in [*values.collect(), *averages.collect()]:
+    tries = [(row, str(row["try"]), metric, row[metric]) for row in found.windows for metric in ("rps", "kbps")]
+    means = [(row, "avg", row["metric"], row["mean"]) for row in found.cells]
+    for row, number, metric, value in (*tries, *means):
         cell = (table, *(row[axis] for axis in axes))
-        computed.setdefault(cell, {})[row.metric, str(row["try"])] = half_up(row.value)
+        computed.setdefault(cell, {})[metric, number] = half_up(value)
     assert computed == {cell: printed for cell, printed in published().items() if cell[0] == table}
 
 
-@pytest.fixture(scope="module")
-def numbers(spark: SparkSession) -> DataFrame:
-    return paper.published(spark).cache()
+NUMBERS: Final = paper.published()
 
 
 @pytest.fixture(scope="module")
-def findings(numbers: DataFrame) -> dict[str, dict[str, Any]]:
-    return by_finding(paper.audit(numbers))
+def findings() -> dict[str, dict[str, Any]]:
+    return by_finding(paper.audit(NUMBERS))
 
 
 def by_finding(rows: Iterable[Any]) -> dict[str, dict[str, Any]]:
@@ -115,33 +111,85 @@ def test_audit_checks_averages_and_kilobytes(findings: dict[str, dict[str, Any]]
     assert "0 averages and 0 pairs" in findings["averages and kilobytes follow from the tries"]["evidence"]
 
 
-def test_audit_says_what_the_numbers_say_not_what_was_written_down(numbers: DataFrame) -> None:
+def changed(row: dict[str, Any]) -> dict[str, Any]:
+    """With the advantage moved to batch size 1, and one average in KB/s falsified."""
+    value = row["value"] / (10 if (row["architecture"], row["batch_size"]) == ("zookeeper", 1) else 1)
+    cell = (row["message_size"], row["mode"], row["role"], row["architecture"], row["try"], row["metric"])
+    return {**row, "value": value + 5 * (cell == (8, "split", "production", "dsbs", "avg", "kbps"))}
+
+
+def test_audit_says_what_the_numbers_say_not_what_was_written_down() -> None:
     """Without the altered cell, with an average falsified and the advantage moved, the audit says so."""
-    altered = "table = 'batch_sweep' and architecture = 'dsbs' and batch_size = 20 and role = 'consumption'"
-    one = "`try` = 'avg' and message_size = 8 and mode = 'split' and role = 'production' and architecture = 'dsbs'"
-    changed = (
-        numbers.where(f"not ({altered})")
-        .withColumn("value", fn.expr("if(architecture = 'zookeeper' and batch_size = 1, value / 10, value)"))
-        .withColumn("value", fn.expr(f"if({one} and metric = 'kbps', value + 5, value)"))
-    )
-    found = by_finding(paper.audit(changed))
+    altered = ("batch_sweep", "dsbs", 20, "consumption")
+    names = ("table", "architecture", "batch_size", "role")
+    numbers = [changed(row) for row in NUMBERS if tuple(row[name] for name in names) != altered]
+    found = by_finding(paper.audit(numbers))
     assert "one cell, two published results" not in found
     assert "the advantage is not where its cause should show most" not in found
     assert "1 averages and 1 pairs are off" in found["averages or kilobytes do not follow from the tries"]["evidence"]
 
 
-def test_published_ratio_stands_beside_the_measured_one(
-    spark: SparkSession, numbers: DataFrame, tmp_path: Path
-) -> None:
-    made = [
+def ratio(size: int, batch: int, mode: str, role: str, **more: Any) -> dict[str, Any]:
+    return {
+        "message_size": size, "batch_size": batch, "mode": mode, "role": role, "others": "", "architecture": "dsbs",
+        "against": "zookeeper", "n": 3, "ratio": 2.0, "low": 1.9, "high": 2.2, "verdict": "faster", **more,
+    }  # fmt: skip
+
+
+def every_cell(**more: Any) -> list[dict[str, Any]]:
+    cells = {(row["message_size"], row["batch_size"], row["mode"], row["role"]) for row in NUMBERS}
+    return [ratio(*cell, **more) for cell in cells]
+
+
+def test_a_cell_that_stands_in_both_tables_is_compared_once() -> None:
+    rows = paper.compared(NUMBERS, every_cell())
+    assert len(paper.averages(NUMBERS)) == 32
+    assert len(rows) == 28
+    assert sum("," in row["table"] for row in rows) == 4
+
+
+def test_direction_is_told_where_the_published_tries_do_not_overlap_and_agree() -> None:
+    directions = [row["direction"] for row in paper.compared(NUMBERS, every_cell())]
+    assert {name: directions.count(name) for name in set(directions)} == {
+        "yes": 18, paper.OVERLAP: 9, paper.TWICE: 1,
+    }  # fmt: skip
+
+
+def test_published_ratio_is_inside_or_outside_only_of_an_interval_that_decides() -> None:
+    for more, inside in (
+        ({}, {True, False}),
+        ({"low": 0.1, "high": 9.0, "verdict": "undecided"}, {None}),
+        ({"low": None, "high": None, "verdict": "one try"}, {None}),
+    ):
+        assert {row["inside"] for row in paper.compared(NUMBERS, every_cell(**more))} == inside
+
+
+def test_ratio_of_the_other_direction_is_turned() -> None:
+    turned = ratio(8, 20, "split", "production", architecture="zookeeper", against="dsbs", ratio=0.5, low=0.4, high=0.8)
+    (row,) = paper.compared(NUMBERS, [turned | {"verdict": "slower"}])
+    assert (row["ratio"], row["low"], row["high"], row["hypothesis"]) == (2.0, 1.25, 2.5, "holds")
+
+
+def test_other_pairs_other_axes_and_ratios_without_a_number_are_not_compared() -> None:
+    cell = (8, 20, "split", "production")
+    rows = [
+        ratio(*cell, against="static"),
+        ratio(*cell, others="brokers=5"),
+        ratio(*cell, ratio=None, verdict="too few"),
+    ]
+    assert paper.compared(NUMBERS, rows) == []
+
+
+def test_published_ratio_stands_beside_the_measured_one() -> None:
+    found = made_findings.of(
         MadeTrial(name, window * (1 + number / 50), 1.0, 8, 20, "split", try_=number)
         for name, window in (("dsbs", 1.0), ("zookeeper", 2.0))
         for number in (1, 2, 3)
-    ]
-    records = load.load(spark, made_records.write(tmp_path, made))
-    values = rates.measured(rates.rates(records.trials, records.requests), "rps")
-    rows = {row.role: row for row in paper.compared(numbers, values).collect()}
+    )
+    rows = {row["role"]: row for row in found.paper_comparison}
     production, consumption = rows["production"], rows["consumption"]
-    assert production.published == pytest.approx(177_949 / 83_750, rel=0.01)
-    assert (production.ratio, production.direction, production.hypothesis) == (pytest.approx(2.0), "yes", "holds")
-    assert (production.inside, consumption.hypothesis) == (False, "open: not distinguishable")
+    assert production["published"] == pytest.approx(177_949 / 83_750, rel=0.01)
+    assert (production["ratio"], production["direction"], production["hypothesis"]) == (
+        pytest.approx(2.0), "yes", "holds",
+    )  # fmt: skip
+    assert (production["inside"], consumption["hypothesis"]) == (False, "open: undecided")

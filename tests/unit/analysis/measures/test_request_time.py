@@ -12,15 +12,24 @@ from analysis.measures import request_time
 
 CELL = {"others": "", "message_size": 32, "batch_size": 10, "mode": "split", "cell": "c"}
 NAMES = ("zookeeper", "dsbs", "static")
-EMPTY = Findings(**{field.name: () for field in dataclasses.fields(Findings)})
+EMPTY = Findings()
 
 
 def row(name: str, **more: Any) -> dict[str, Any]:
-    return CELL | {"architecture": name, "architecture_rank": NAMES.index(name), "window": "production"} | more
+    return (
+        CELL
+        | {
+            "architecture": name,
+            "architecture_rank": NAMES.index(name),
+            "window": "production",
+            "role": "production",
+        }
+        | more
+    )
 
 
 def cell(name: str, request_us: float, **more: Any) -> dict[str, Any]:
-    return row(name, role="production", metric="rps", geometric=10 * 1e6 / request_us, **more)
+    return row(name, metric="rps", geometric=10 * 1e6 / request_us, **more)
 
 
 def waited(name: str, per_message_us: float, operations: float, operation: str = "lookup") -> dict[str, Any]:
@@ -80,6 +89,26 @@ def test_streaming_counts_a_request_when_it_is_consumed() -> None:
     assert (one["window"], one["request_us"]) == ("both", pytest.approx(80))
 
 
+def test_waits_of_streaming_are_those_of_a_consumed_message_as_its_rate_is() -> None:
+    """A hundred produced for each consumed: a request that is consumed every 1,000 us waits 80,000 us, 80 at once."""
+    rows = [
+        {**cell(name, us), "mode": "streaming", "role": role}
+        for name in ("zookeeper", "static")
+        for us, role in ((10, "production"), (1_000, "consumption"))
+    ]
+    costs = [
+        {**waited("zookeeper", us, 100), "mode": "streaming", "window": "both", "role": role}
+        for us, role in ((80, "production"), (8_000, "consumption"))
+    ]
+    one = split_of(found(*rows, coordination=tuple(costs)), "zookeeper")
+    assert (one["waited_us"], one["waiting_at_once"]) == pytest.approx((80_000, 80))
+
+
+def test_a_rate_at_a_fixed_load_is_no_time_of_a_request() -> None:
+    rows = [{**cell(name, 100), "mode": "load"} for name in ("zookeeper", "static")]
+    assert request_time.splits(found(*rows)) == ()
+
+
 def used(name: str, process: str, cpu: float, client: float | None) -> dict[str, Any]:
     return row(name, process=process, cpu_us_per_message=cpu, coordination_cpu_us_per_message=client, cores_busiest=0.1)
 
@@ -116,7 +145,7 @@ def test_one_architecture_alone_has_no_ratio_to_another() -> None:
 def test_a_wait_that_brokers_do_not_count_is_empty_and_one_that_did_not_happen_zero() -> None:
     whole = found(cell("zookeeper", 100), cell("dsbs", 22), cell("static", 20), coordination=THREE.coordination)
     assert (split_of(whole, "static")["waited_us"], split_of(whole, "static")["waiting_at_once"]) == (None, None)
-    counted = dataclasses.replace(whole, batches=(row("static", role="production", broker=10.0),))
+    counted = dataclasses.replace(whole, batches=(row("static", broker=10.0),))
     assert (split_of(counted, "static")["waited_us"], split_of(counted, "static")["waiting_at_once"]) == (0, 0)
     unknown = {**waited("zookeeper", 40, 100), "wait_ms": None}
     none = dataclasses.replace(THREE, coordination=(unknown,), resources=(used("zookeeper", "coordinator", 6, None),))

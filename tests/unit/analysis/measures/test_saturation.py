@@ -7,7 +7,7 @@ from analysis.findings import Findings
 from analysis.measures import saturation
 from tests import made_findings
 
-EMPTY = Findings(**{field.name: () for field in dataclasses.fields(Findings)})
+EMPTY = Findings()
 
 
 def row(process: str, cores: float | None, window: str = "production", cell: str = "c") -> dict[str, Any]:
