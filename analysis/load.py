@@ -105,7 +105,7 @@ def check_elsewhere(spark: SparkSession, address: str) -> None:
         if all(differ):
             least = min(differ, key=len)
             raise InputError(f"{address}/{kind} has other columns ({_listed(least)}); {_THIS_READS}")
-        before = before or _WINDOWS not in found
+        before = before or (kind == results.TRIALS and _WINDOWS not in found)
     trials = _read(spark, address, results.TRIALS, results.trial_schema()).select(*_IDENTITY, "_metadata.file_name")
     check_identities((row["file_name"], row.asDict()) for row in trials.collect())
 
@@ -150,12 +150,11 @@ def _check_schema(path: Path, file: pq.ParquetFile, allowed: Sequence[pa.Schema]
     found = file.schema_arrow
     if any(found.equals(one) for one in allowed):
         return
-    expected = allowed[0]
+    expected = min(allowed, key=lambda one: len({*one.names} ^ {*found.names}))
     if "schema_version" in found.names:
         versions = set(file.read(columns=["schema_version"])["schema_version"].to_pylist())
         if not versions <= _VERSIONS:
             raise InputError(f"{path} has schema version {_listed(versions)}; {_THIS_READS}")
-        expected = allowed[0 if results.SCHEMA_VERSION in versions else 1]
     for field in expected:
         at = found.get_field_index(field.name)
         if at < 0:

@@ -26,7 +26,7 @@ FLOOR = 1.03
 # The rate of requests beside that of `static`, at one message a request.
 _SPEEDS = {"zookeeper": 0.4, "zookeeper-watch": 0.98, "dsbs": 0.95, "static": 1.0, "static-again": 1.0}
 # The rows of the architectures in the experiments file, as a manifest has them.
-ROWS = [
+ROWS: list[Row] = [
     {"name": "zookeeper", "row": "zookeeper", "metadata": "lookup_each", "offsets": "zookeeper_each"},
     {"name": "zookeeper-watch", "row": "zookeeper", "metadata": "watch", "offsets": "zookeeper_interval",
      "offsets_interval_ms": 1000},
@@ -37,7 +37,7 @@ ROWS = [
 MANIFEST: Row = {
     "profile": "steady",
     "started": "2026-11-19T12:00:00+00:00",
-    "architectures": [{**row, "system": "brokerlab"} for row in ROWS],
+    "architectures": [row | {"system": "brokerlab"} for row in ROWS],
     "machine": {"cores": 2, "processor": "A processor", "memory_bytes": 8 << 30, "system": "Linux 6 x86_64"},
     "versions": {"confluent-kafka": "2.14.2"},
 }
@@ -128,8 +128,12 @@ def _ratios(chance: random.Random, cells: list[Row]) -> Iterator[Row]:
                 ratio = one["geometric"] / base["geometric"]
                 half = abs(chance.gauss(0.06, 0.02)) + 0.01
                 axes = {name: one[name] for name in _axes(8, 20, "split")}
-                yield axes | _named(one["architecture"]) | _against(base["architecture"]) | {"role": one["role"]} | verdict(
-                    ratio, half
+                yield (
+                    axes
+                    | _named(one["architecture"])
+                    | _against(base["architecture"])
+                    | {"role": one["role"]}
+                    | verdict(ratio, half)
                 )
 
 

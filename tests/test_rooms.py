@@ -19,7 +19,7 @@ CLASS_METHODS_MAX = 20
 SMALL: dict[str, str] = {
     "analysis/measures/saturation.py": "a measure of its own, with a name that is searched for",
     "analysis/report/columns.py": "the vocabulary that three modules of tables share",
-    "analysis/report/tables.py": "the order of the report, and nothing else",
+    "analysis/report/commands.py": "the command line of a cell, for the page and its figures",
     "brokers/listeners/requests/table.py": "the table of handlers, which imports them all",
     "brokers/replication/errors.py": "what callers on both data paths catch",
     "workloads/commands/compare.py": "a command is a module",

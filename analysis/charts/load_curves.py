@@ -33,8 +33,8 @@ def _curves(found: Findings, rows: Sequence[Found], size: int, batch: int) -> Dr
     for axes in panels[len(columns) :]:
         axes.set_visible(False)
     caption = (
-        f"Latency against the offered load, {size_text(size)}, batch {batch}: from the intended send to acknowledgement "
-        "and to receipt. All architectures have the same rates."
+        f"Latency against the offered load, {size_text(size)}, batch {batch}: from the intended send to "
+        "acknowledgement and to receipt. All architectures have the same rates."
     )
     only = (f"message_size={size_text(size).replace(' ', '')}", f"batch_size={batch}", "mode=load")
     return drawn(f"latency_{size}_{batch}", caption, figure, wide=True, table="load", only=only)

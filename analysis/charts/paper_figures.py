@@ -28,8 +28,8 @@ from analysis.charts.style import (
     value_axis,
 )
 from analysis.findings import PAPER_PAIR, UNITS, Findings, Found, size_text
-from analysis.statistics.student_t import quantile
 from analysis.report.formats import significant
+from analysis.statistics.student_t import quantile
 
 _TABLE_OF_AXIS = {"message_size": "size_sweep", "batch_size": "batch_sweep"}
 _TRY = "avg"
@@ -138,9 +138,7 @@ def _rows(found: Findings, plan: _Plan, setting: tuple[Any, str]) -> Iterable[Fo
     other, table = _other(plan.axis), _TABLE_OF_AXIS[plan.axis]
     yield from (row for row in _wanted(found.cells, plan) if (row[other], row["others"]) == setting)
     if not setting[1]:
-        yield from (
-            row for row in _wanted(found.published, plan) if (row["table"], row[other]) == (table, setting[0])
-        )
+        yield from (row for row in _wanted(found.published, plan) if (row["table"], row[other]) == (table, setting[0]))
 
 
 def _measured(rows: Iterable[Found], plan: _Plan, *, is_log: bool) -> Iterable[_Point]:

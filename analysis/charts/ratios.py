@@ -23,9 +23,7 @@ def figures(found: Findings) -> Iterable[Drawn]:
     again = answer.aa_pair(found)
     for pair in dict.fromkeys((*answer.pairs(found), *([again] if again else []))):
         rows = [
-            row
-            for row in found.ratios
-            if (row["architecture"], row["against"]) == pair and row["ratio"] is not None
+            row for row in found.ratios if (row["architecture"], row["against"]) == pair and row["ratio"] is not None
         ]
         if rows:
             yield _forest(found, pair, rows)

@@ -79,13 +79,13 @@ def _bars(axes: Axes, rows: Sequence[Found | None]) -> None:
             places, lengths, left=starts, height=_BAR, color=colour, hatch=hatch, edgecolor="white", label=label
         )  # fmt: skip
         for bar, row in zip(bars, there, strict=True):
-            told = f"{row['architecture']}, batch {row['batch_size']}, {label}: {significant(row[column])} µs"
-            tip(bar, f"{told} of {significant(row['request_us'])} µs", [row["architecture"]])
+            part = f"{row['architecture']}, batch {row['batch_size']}, {label}: {significant(row[column])} µs"
+            tip(bar, f"{part} of {significant(row['request_us'])} µs", [row["architecture"]])
         starts = [start + length for start, length in zip(starts, lengths, strict=True)]
     for place, end, row in zip(places, starts, there, strict=True):
         share = row["coordination_us"] / row["request_us"]
-        label = axes.text(end, place, f" {share:.0%}", va="center", ha="left", fontsize=7)
-        tip(label, f"{row['architecture']}: {share:.0%} is coordination", [row["architecture"]])
+        told = axes.text(end, place, f" {share:.0%}", va="center", ha="left", fontsize=7)
+        tip(told, f"{row['architecture']}: {share:.0%} is coordination", [row["architecture"]])
     axes.xaxis.set_major_formatter(FuncFormatter(number))
     axes.grid(visible=False, axis="y")
 

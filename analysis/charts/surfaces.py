@@ -63,7 +63,8 @@ def _heat_map(found: Findings, pair: tuple[str, str]) -> Iterable[Drawn]:
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.ax.yaxis.set_major_formatter(FuncFormatter(number))
     caption = (
-        f"Ratio of {pair[0]} to {pair[1]} by message size and batch size. Hatched: not measured. In brackets: undecided."
+        f"Ratio of {pair[0]} to {pair[1]} by message size and batch size. Hatched: not measured. In brackets: "
+        "undecided."
     )
     yield drawn("heatmap_size_batch", caption, figure, wide=True, table="comparison")
 

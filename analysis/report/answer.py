@@ -63,9 +63,7 @@ def lines(found: Findings, names: Mapping[str, Name]) -> tuple[Line, ...]:
 
 
 def _line(found: Findings, pair: Pair, names: Mapping[str, Name], floors: dict[str, float]) -> Line:
-    own = {
-        (row["family"], row["metric"]): row for row in found.pooled if (row["architecture"], row["against"]) == pair
-    }
+    own = {(row["family"], row["metric"]): row for row in found.pooled if (row["architecture"], row["against"]) == pair}
     rates = [own.get((family, "rps")) for family in FAMILIES]
     costs = [own.get((family, "cpu_us")) for family in FAMILIES]
     said = [names.get(name, Name(name, name)) for name in pair]
@@ -73,15 +71,17 @@ def _line(found: Findings, pair: Pair, names: Mapping[str, Name], floors: dict[s
     return Line(
         pair=pair,
         label=" / ".join(one.label for one in said),
-        rates=tuple(
-            row and _compared(row, verdicts.of_rate(row, verdicts.floor_of(floors, row["family"])), found)
-            for row in rates
-        ),
-        processor=tuple(row and _compared(row, verdicts.of_cost(row)) for row in costs),
+        rates=tuple(None if row is None else _rated(row, found, floors) for row in rates),
+        processor=tuple(None if row is None else _compared(row, verdicts.of_cost(row)) for row in costs),
         requests=tuple((name, text) for name in pair if (text := requests(found, name))),
         latency=tuple((name, text) for name in pair if (text := _latency(found, name))),
         note="their commits promise different things" if differ else "",
     )
+
+
+def _rated(row: Found, found: Findings, floors: dict[str, float]) -> Comparison:
+    verdict = verdicts.of_rate(row, verdicts.floor_of(floors, row["family"]))
+    return _compared(row, verdict, found)
 
 
 def _compared(row: Found, verdict: Verdict, found: Findings | None = None) -> Comparison:
@@ -120,11 +120,7 @@ def requests(found: Findings, name: str) -> str:
         return "" if name != CONTROL else "0"
     cell = reference_cell(found)
     return significant(
-        sum(
-            row["operations"] or 0
-            for row in found.coordination
-            if (row["architecture"], cell_of(row)) == (name, cell)
-        )
+        sum(row["operations"] or 0 for row in found.coordination if (row["architecture"], cell_of(row)) == (name, cell))
     )
 
 

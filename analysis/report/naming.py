@@ -64,7 +64,9 @@ def names(architectures: Sequence[str], manifest: Mapping[str, Any] | None) -> d
     version = (manifest or {}).get("schema_version", WINDOWED_SCHEMA)
     each_time = isinstance(version, int) and version < WINDOWED_SCHEMA
     made = {name: _name(name, said.get(name) or {}, each_time=each_time) for name in architectures}
-    return {key: _apart(one, [other for other in made.values() if other.label == one.label]) for key, one in made.items()}
+    return {
+        key: _apart(one, [other for other in made.values() if other.label == one.label]) for key, one in made.items()
+    }
 
 
 def _apart(one: Name, alike: Sequence[Name]) -> Name:

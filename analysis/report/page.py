@@ -129,7 +129,8 @@ def inlined(figure: Drawn) -> str:
     svg = figure.svg.decode()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'(?<=[ "(])(id="|xlink:href="#|url\(#|href="#)', lambda found: f"{found[1]}{figure.name}-", svg)
-    return re.sub(r'<svg\b[^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 xmlns:xlink="http://www.w3.org/1999/xlink">', svg, 1)
+    opened = r'<svg \1 xmlns:xlink="http://www.w3.org/1999/xlink">'
+    return re.sub(r'<svg\b[^>]*?(viewBox="[^"]*")[^>]*>', opened, svg, count=1)
 
 
 def _choices(cells: Iterable[Cell]) -> list[tuple[str, str, list[tuple[str, str]]]]:

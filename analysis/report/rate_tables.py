@@ -20,9 +20,9 @@ def comparison(found: Findings) -> Table:
     return Table(
         name="comparison",
         title="Architectures compared, cell by cell",
-        note="Ratio of geometric mean rates, paired within rounds, with its 95 % interval. Faster and slower: the whole "
-        "interval lies on that side of 1. Survives: also after Benjamini and Hochberg's correction for the number of "
-        "comparisons. Moderated: the interval borrows variance from like cells.",
+        note="Ratio of geometric mean rates, paired within rounds, with its 95 % interval. Faster and slower: the "
+        "whole interval lies on that side of 1. Survives: also after Benjamini and Hochberg's correction for "
+        "the number of comparisons. Moderated: the interval borrows variance from like cells.",
         columns=(
             ARCHITECTURE,
             AGAINST,
@@ -54,8 +54,9 @@ def pooled(found: Findings) -> Table:
     return Table(
         name="pooled",
         title="Architectures compared over all cells",
-        note="Geometric mean of the cells' ratios, with its 95 % interval over blocks. Streaming is the rate of messages "
-        "that went all the way. A cost below 1 is cheaper. Holm's p corrects for the number of primary comparisons.",
+        note="Geometric mean of the cells' ratios, with its 95 % interval over blocks. Streaming is the rate of "
+        "messages that went all the way. A cost below 1 is cheaper. Holm's p corrects for the number of "
+        "primary comparisons.",
         columns=(
             ARCHITECTURE,
             AGAINST,
@@ -90,8 +91,9 @@ def zero(found: Findings) -> Table:
     return Table(
         name="zero",
         title="The instrument's zero: one architecture under two names",
-        note="False alarms: comparisons of single cells that came out different, with the 95 % interval of their share "
-        "(Clopper and Pearson). Floor: 95 % of the cells' ratios lie within this factor of 1; no claim below it.",
+        note="False alarms: comparisons of single cells that came out different, with the 95 % interval of their "
+        "share (Clopper and Pearson). Floor: 95 % of the cells' ratios lie within this factor of 1; no claim "
+        "below it.",
         columns=(
             ARCHITECTURE,
             AGAINST,
@@ -114,8 +116,8 @@ def load(found: Findings) -> Table:
     return Table(
         name="load",
         title="Latency at a share of the sustained rate",
-        note="Milliseconds from the intended send to acknowledgement and to receipt. The rate is a share of what the "
-        "slowest architecture sustains in the cell, so all have the same rate.",
+        note="Milliseconds from the intended send to acknowledgement and to receipt. The rate is a share of what "
+        "the slowest architecture sustains in the cell, so all have the same rate.",
         columns=(
             *CELL[1:3],
             Column("load", "Load", "share"),
@@ -147,9 +149,9 @@ def windows(found: Findings) -> Table:
     return Table(
         name="windows",
         title="Every window",
-        note="Disturbed: other programs used more than 5 % of the machine. Unsettled: the first part of the window "
-        "differs from its second half. Few: too few messages for a ratio. A window that was disturbed is measured again, "
-        "and the attempt with the least load is used.",
+        note="Disturbed: other programs used more than 5 % of the machine. Unsettled: the first part of the window"
+        " differs from its second half. Few: too few messages for a ratio. A window that was disturbed is "
+        "measured again, and the attempt with the least load is used.",
         columns=(
             ARCHITECTURE,
             *CELL,
@@ -175,8 +177,8 @@ def coordination_tax(found: Findings) -> Table:
     return Table(
         name="coordination_tax",
         title="Coordination tax",
-        note="1 - rate / rate of `static`, which coordinates nothing: the share of the rate that coordination takes, "
-        "with its 95 % interval. A negative tax is a rate above that of `static`.",
+        note="1 - rate / rate of `static`, which coordinates nothing: the share of the rate that coordination "
+        "takes, with its 95 % interval. A negative tax is a rate above that of `static`.",
         columns=(
             ARCHITECTURE,
             *CELL,
@@ -205,9 +207,9 @@ def cells(found: Findings) -> Table:
     return Table(
         name="cells",
         title="Rates and their spread",
-        note="Messages/s: mean of the blocks, standard deviation, coefficient of variation, and the 95 % interval of the "
-        "mean (Student's t). One block alone has no interval. Marks: a process that used 90 % or more of a core, and "
-        "windows that were disturbed or unsettled.",
+        note="Messages/s: mean of the blocks, standard deviation, coefficient of variation, and the 95 % interval "
+        "of the mean (Student's t). One block alone has no interval. Marks: a process that used 90 % or more "
+        "of a core, and windows that were disturbed or unsettled.",
         columns=(
             ARCHITECTURE,
             *CELL,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.findings import PAPER_PAIR, ROLES, Findings, Found, cell_of, size_text
+from analysis.findings import PAPER_PAIR, ROLES, Findings, cell_of, size_text
 from analysis.measures import rank_correlation
 from analysis.report import answer, verdicts
 from analysis.report.formats import significant
@@ -19,13 +19,11 @@ Manifest = Mapping[str, Any]
 Facts = tuple[tuple[str, str], ...]
 _SAME_ORDER = 0.5  # the rank correlation from which two orders are called alike
 _OLDER = (
-    "The order was by cluster: all cells of one architecture, then all of the next. Two rates that are compared lie "
-    "minutes apart, and the machine may have changed between them.",
-    "Clients held thousands of messages under way, whatever the batch size. Ratios at one message a request are ratios "
-    "under that load.",
+    "The order was by cluster: two rates that are compared lie minutes apart, and the machine may have changed.",
+    "Clients held up to 20,000 messages under way, so ratios at small batches are ratios under that load.",
     "There was no A/A. What two equal architectures differ by is not known, so there is no floor.",
     "The load of other programs was not measured. No window is marked as disturbed.",
-    "Streaming was counted from the first message to the last, so that part of each window has one end at work alone.",
+    "Streaming was counted from the first message to the last, with one end at work alone in part of each window.",
 )
 
 
@@ -241,10 +239,7 @@ def _published(found: Findings) -> Iterable[str]:
     orders = [row for row in rank_correlation.orders(found) if row["what"] == rank_correlation.RATIO]
     for row in orders:
         alike = "is the paper's" if row["rho"] >= _SAME_ORDER else "is not the paper's"
-        yield (
-            f"The order of the cells by their ratio {alike} in {row['role']}: rank correlation "
-            f"{row['rho']:.2f}."
-        )
+        yield (f"The order of the cells by their ratio {alike} in {row['role']}: rank correlation {row['rho']:.2f}.")
 
 
 def as_text(summary: Summary) -> str:
@@ -263,9 +258,7 @@ def as_text(summary: Summary) -> str:
 
 def _text_table(summary: Summary) -> Iterable[str]:
     rows = [("ratio of rates", *answer.FAMILIES.values())]
-    rows += [
-        (" / ".join(line.pair), *(_text_of(one) if one else "-" for one in line.rates)) for line in summary.lines
-    ]
+    rows += [(" / ".join(line.pair), *(_text_of(one) if one else "-" for one in line.rates)) for line in summary.lines]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analysis.findings import Findings, Found
-from analysis.statistics.student_t import quantile
 from analysis.report.formats import significant
+from analysis.statistics.student_t import quantile
 
 Tone = Literal["faster", "slower", "equal", "open"]
 DECIDED = ("faster", "slower")
@@ -84,8 +84,8 @@ def blocks_more(row: Found, precision: float = _PRECISION) -> int | None:
     if row["sd"] is None or not row["degrees"]:
         return None
     wanted = max(math.log(1 + precision), abs(math.log(row["ratio"])))
-    needed = (quantile(int(row["degrees"])) * row["sd"] / wanted) ** 2
-    return max(1, math.ceil(needed - row["n"]))
+    needed: float = (quantile(row["degrees"]) * row["sd"] / wanted) ** 2
+    return max(1, math.ceil(needed) - int(row["n"]))
 
 
 def counted(rows: Iterable[Verdict]) -> dict[Tone, int]:

@@ -82,7 +82,7 @@ def generate(folder: Path, rows: int) -> None:
 
 def _trial(made: MadeTrial, rows: int, seed: int) -> tuple[dict[str, object], pa.Table, list[dict[str, object]]]:
     row = made_records.trial_row(made)
-    counts = dict.fromkeys(("messages", "to_consume", "sent", "acknowledged", "stored", "consumed"), rows // 2 * 20)
+    counts = dict.fromkeys(("sent", "acknowledged", "stored", "consumed"), rows // 2 * 20)
     parts = pa.concat_tables(_requests(made.trial_id, role, rows // 2, seed) for role in ("producer", "consumer"))
     return row | counts, parts, made_records.latency_rows(made)
 
@@ -97,6 +97,7 @@ def _requests(trial_id: str, role: str, rows: int, seed: int) -> pa.Table:
         "trial_id": _constant(trial_id, rows),
         "role": _constant(role, rows),
         "client": np.zeros(rows, np.int32),
+        "window_number": np.ones(rows, np.int32),
         "partition": (np.arange(rows) % 3).astype(np.int32),
         "requests": np.ones(rows, np.int32),
         "messages": np.full(rows, 20, np.int64),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import pytest
 from analysis.measures.leading import Slice, leading
 
 SLICE_NS = 20_000_000
-Noise = Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
+Noise = Callable[[np.random.Generator, int], npt.NDArray[Any]]
 NOISES: dict[str, Noise] = {
     "normal, 10 %": lambda random, n: random.normal(2_000, 200, n),
     "normal, 20 %": lambda random, n: random.normal(2_000, 400, n),
@@ -20,7 +21,7 @@ NOISES: dict[str, Noise] = {
 }
 
 
-def dropped(counts: npt.NDArray[np.float64], grain: float = 20) -> int:
+def dropped(counts: npt.NDArray[Any], grain: float = 20) -> int:
     slices = [Slice(max(1, round(count)), (place + 1) * SLICE_NS) for place, count in enumerate(counts)]
     return leading(slices, 0, grain)
 

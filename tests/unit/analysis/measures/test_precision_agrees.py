@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+
 import pyarrow.parquet as pq
 import pytest
 

@@ -51,7 +51,7 @@ def of(rows: list[dict[str, Any]], windows: list[dict[str, Any]], **columns: Any
     return rates.windows([own], rates.gathered(rows))
 
 
-WHOLE = {"opened_ns": None, "closed_ns": None}
+WHOLE: dict[str, Any] = {"opened_ns": None, "closed_ns": None}
 
 
 def test_whole_window_goes_from_the_first_send_to_the_last_end() -> None:

@@ -24,8 +24,8 @@ PHONE = 390  # CSS pixels
 # Nothing leaves the machine, whatever the browser itself would like to ask.
 OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--window-size=1400,900", "--hide-scrollbars",
-    "--virtual-time-budget=20000",
+    "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--window-size=1400,900",
+    "--hide-scrollbars", "--virtual-time-budget=20000",
 )  # fmt: skip
 # A window of a browser is at least 500 pixels wide, a frame in it may be narrower.
 CHECKS = """

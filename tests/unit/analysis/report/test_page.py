@@ -14,7 +14,8 @@ from analysis.charts.style import Drawn
 from analysis.errors import InputError
 from analysis.findings import Findings
 from analysis.report import page, summary, tables
-from tests import made_findings, made_records
+from tests import made_findings, made_records, made_report
+from tests.made_report import MANIFEST
 
 HOSTILE = "<script>alert('x')</script>&\"'"
 
@@ -37,22 +38,93 @@ class Page(HTMLParser):
         self.shown.append(data)
 
 
-FIGURES = (Drawn("ratio_by_cell", "The answer.", b"png", b"<svg/>"), Drawn("figure_01", HOSTILE, b"png", b"<svg/>"))
+SVG = b'<svg viewBox="0 0 1 1"></svg>'
+FIGURES = (
+    Drawn("ratio_dsbs_zookeeper", "The answer.", b"png", SVG, table="comparison", only=("mode=split",)),
+    Drawn("figure_01", HOSTILE, b"png", SVG),
+)
 
 
 def html(found: Findings, manifest: dict[str, Any] | None = None) -> str:
-    return page.page(found, summary.summarise(found), tables.every_table(found), FIGURES, manifest)
+    return page.page(found, summary.summarise(found, manifest), tables.every_table(found), FIGURES, manifest)
 
 
 def test_report_is_one_file_that_asks_for_nothing(found: Findings) -> None:
     parsed = Page(html(found))
-    assert {source.partition(":")[0] for source in parsed.sources if not source.startswith("#")} == {"data"}
-    assert "link" not in parsed.tags or all(source.startswith(("data:", "#")) for source in parsed.sources)
+    elsewhere = {source for source in parsed.sources if not source.startswith(("data:", "#"))}
+    assert elsewhere == {f"tables/{table.name}.csv" for table in tables.every_table(found)}
+    assert 'content="default-src &#39;none&#39;' in html(found)
+
+
+def test_every_figure_and_table_leads_to_its_numbers_and_to_the_command_that_measures_it_again(
+    steady: Findings,
+) -> None:
+    text = html(steady, MANIFEST)
+    for table in tables.every_table(steady):
+        assert f'href="tables/{table.name}.csv"' in text
+    assert "brokerlab run --profile steady --only message_size=32B batch_size=20 mode=split</code>" in text
+    first = FIGURES[0]
+    assert f'href="tables/{first.table}.csv"' in text
+    assert "brokerlab run --profile steady --only mode=split</code>" in text
 
 
 def test_report_opens_at_the_answer(found: Findings) -> None:
-    text = re.sub(r"\s+", " ", " ".join(Page(html(found)).shown[:40]))
-    assert "dsbs is faster than zookeeper in 12 of 12 comparisons (2.00 times its rate), slower in none." in text
+    shown = re.sub(r"\s+", " ", " ".join(Page(html(found)).shown))
+    order = [
+        "What does coordination cost a message broker",
+        "Every architecture runs the same brokers",
+        "Ratio of rates",
+        "dsbs / zookeeper",
+        "2.00",
+        "This run has no A/A",
+        "Published beside measured",
+        "Why: the cost of coordination",
+        "The answer.",
+        "Architectures compared, cell by cell",
+        "Block, round, window",
+        "This folder has no manifest.json",
+    ]
+    places = [shown.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_the_first_screen_has_the_zero_with_its_floor(steady: Findings) -> None:
+    shown = re.sub(r"\s+", " ", " ".join(Page(html(steady, MANIFEST)).shown))
+    before = shown[: shown.index("Published beside measured")]
+    for words in (
+        "False alarms 1 of 21",
+        "3.0 % no claim below it",
+        "equal within 5 %",
+        "client-bound in 1 of 7 cells",
+    ):
+        assert words in before
+
+
+def test_an_older_protocol_is_said_in_a_box_and_a_newer_one_is_not(steady: Findings) -> None:
+    assert '<aside class="older">' in html(made_report.older(), {**MANIFEST, "schema_version": 2})
+    assert '<aside class="older">' not in html(steady, MANIFEST)
+
+
+def test_without_a_script_the_filters_are_hidden_and_all_rows_are_there(steady: Findings) -> None:
+    text = html(steady, MANIFEST)
+    assert re.search(r'<form id="filters" hidden>', text)
+    assert text.count('data-batch="50"') > 50
+
+
+def test_the_longest_tables_are_in_their_files_alone(steady: Findings) -> None:
+    text = html(steady, MANIFEST)
+    assert '840 rows: <a href="tables/windows.csv">' in text
+
+
+def test_a_figure_in_the_page_has_ids_of_its_own_and_no_size() -> None:
+    svg = b"""<?xml version="1.0"?><svg width="9pt" height="9pt" viewBox="0 0 9 9" version="1.1"><metadata>x</metadata>
+    <g id="a" style="clip-path: url(#b)"><use xlink:href="#c"/></g></svg>"""
+    text = page.inlined(Drawn("one", "", b"", svg))
+    assert text.startswith('<svg viewBox="0 0 9 9"')
+    for part in ('id="one-a"', "url(#one-b)", 'xlink:href="#one-c"'):
+        assert part in text
+    assert "metadata" not in text
+    assert "9pt" not in text
 
 
 def test_texts_from_data_are_escaped(found: Findings) -> None:

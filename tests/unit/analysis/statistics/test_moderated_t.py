@@ -77,9 +77,9 @@ def coverage(blocks: int, scatters: tuple[float, ...], prior: float, runs: int =
         true = (0.06 * np.array(scatters)[level]) ** 2 * prior / random.chisquare(prior, level.size)
         logs = random.normal(0, np.sqrt(true)[:, None], (level.size, blocks))
         own = [Own(float(v), blocks - 1, int(at)) for v, at in zip(logs.var(axis=1, ddof=1), level, strict=True)]
-        for mean, one, spread in zip(logs.mean(axis=1), own, moderated(own), strict=True):
+        for mean, one, at, spread in zip(logs.mean(axis=1), own, level, moderated(own), strict=True):
             half = quantile(round(spread.degrees, 1)) * math.sqrt(spread.variance / blocks)
-            held[one.level] += abs(mean) <= half
+            held[at] += abs(mean) <= half
             width += half
             own_width += quantile(one.degrees) * math.sqrt(one.variance / blocks)
     return list(held / runs / cells), width / own_width

@@ -12,7 +12,7 @@ from analysis.statistics.pooled import mean_of, pooled
 from tests.unit.analysis.statistics.logs import PAIR, logs_of
 
 BASE = Pair("dsbs", "static", 2, 3)
-STREAMING = {"mode": "streaming", "role": "consumption"}
+STREAMING: dict[str, Any] = {"mode": "streaming", "role": "consumption"}
 
 
 def cell(name: str, *blocks: list[float], few: int = 0, pair: Pair = PAIR, **more: Any) -> Logs:

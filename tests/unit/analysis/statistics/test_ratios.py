@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,7 +118,7 @@ def test_false_alarms_of_two_names_of_one_architecture_are_5_percent_and_chance(
             for role in ("production", "consumption"):
                 for size in range(7):
                     windows = random.normal(0, 0.11 * math.sqrt(2 / 5) * scatter, blocks)
-                    cell = {"cell": f"{size}{mode}", "mode": mode, "role": role, "message_size": size}
+                    cell: dict[str, Any] = {"cell": f"{size}{mode}", "mode": mode, "role": role, "message_size": size}
                     own.append(logs_of([[float(value)] for value in starts + windows], **cell))
         alarms.append(fmean(row["verdict"] in ("faster", "slower") for row in ratios(own)))
     error = float(np.std(alarms, ddof=1)) / math.sqrt(len(alarms))
