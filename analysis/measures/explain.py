@@ -91,7 +91,7 @@ def _nearest(corners: Mapping[Corner, Mapping[int, Found]], published: Mapping[i
 def _draw(row: Found, drawn: random.Random) -> float:
     """A log-ratio as likely as the blocks make it; one block alone has no spread."""
     if not row["sd"] or row["n"] < 2:
-        return math.log(row["ratio"])
+        return float(math.log(row["ratio"]))
     degrees = max(1.0, row["degrees"])
     t = drawn.gauss(0, 1) / math.sqrt(drawn.gammavariate(degrees / 2, 2 / degrees))
-    return math.log(row["ratio"]) + t * row["sd"] / math.sqrt(row["n"])
+    return float(math.log(row["ratio"]) + t * row["sd"] / math.sqrt(row["n"]))

@@ -57,14 +57,19 @@ class Sums:
 
 
 Key = tuple[str, str, int]  # trial, role, number
+ALL = -1  # where a number would be: all that a role did in a trial, outside of windows and in discarded ones too
 
 
 def gathered(rows: Iterable[Found]) -> dict[Key, Sums]:
-    """The sums of each trial, role and window, from Spark's rows."""
+    """The sums of each trial, role and window, from Spark's rows, and of each trial and role."""
     by_window: dict[Key, list[Found]] = defaultdict(list)
     for row in rows:
         by_window[row["trial_id"], row["role"], row["number"]].append(row)
-    return {key: _sums(own) for key, own in by_window.items()}
+    sums = {key: _sums(own) for key, own in by_window.items()}
+    by_trial: dict[tuple[str, str], list[Sums]] = defaultdict(list)
+    for (trial, role, _), own in sorted(sums.items()):
+        by_trial[trial, role].append(own)
+    return sums | {(*key, ALL): _all(own) for key, own in by_trial.items()}
 
 
 def _sums(rows: Sequence[Found]) -> Sums:
@@ -197,7 +202,7 @@ def _fault(trial: Found, role: str, sums: Mapping[Key, Sums]) -> str:
     """Why this role of the trial cannot be rated, or nothing."""
     if trial["verdict"] != "valid":
         return str(trial["reason"] or trial["verdict"])
-    total = _total(trial, role, sums)
+    total = sums.get((trial["trial_id"], role, ALL))
     if total is None:
         return f"no request rows of {role}"
     if total.backwards:
@@ -217,13 +222,6 @@ def _whole(trial: Found, role: str, sums: Mapping[Key, Sums]) -> Iterator[Stretc
         own = sums.get((trial["trial_id"], role, window["number"]))
         if own is not None and window["opened_ns"] is None and (found := stretch(window, own)):
             yield found
-
-
-def _total(trial: Found, role: str, sums: Mapping[Key, Sums]) -> Sums | None:
-    """All that a role did in a trial, outside of windows too."""
-    numbers = {0, *(window["number"] for window in trial["windows"] or ())}
-    own = [one for number in numbers if (one := sums.get((trial["trial_id"], role, number)))]
-    return _all(own) if own else None
 
 
 def of_valid(rows: Iterable[Found]) -> list[Found]:
@@ -248,7 +246,7 @@ def by_trial(trials: Iterable[Found], sums: Mapping[Key, Sums], rated: Iterable[
 
 def _trial_row(trial: Found, role: str, sums: Mapping[Key, Sums], used: Sequence[Found]) -> Row:
     verdict, reason = judged(trial, sums)
-    total = _total(trial, role, sums)
+    total = sums.get((trial["trial_id"], role, ALL))
     counted = [row["rps"] for row in used if row["rps"] is not None]
     rps = fmean(counted) if counted else None
     window_s = sum(row["window_s"] for row in used) if used and total else None
