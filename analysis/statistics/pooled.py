@@ -12,23 +12,27 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
-from analysis.statistics.intervals import CHEAPER, DEARER, FASTER, SLOWER, interval
+from analysis.statistics.intervals import CHEAPER, DEARER, FASTER, SLOWER, UNDECIDED, interval
 from analysis.statistics.multiple import holm
 from analysis.statistics.pairs import Logs, Names, Pair
 
 FAMILIES = ("production", "consumption", "streaming")
 RATE, COST = "rps", "cpu_us"
+_ALPHA = 0.05
 _WORDS = {FASTER: DEARER, SLOWER: CHEAPER}  # more processor time is worse
 Row = dict[str, Any]
 
 
 def pooled(rates: Sequence[Logs], costs: Sequence[Logs], primary: Sequence[Names]) -> list[Row]:
-    """A row a pair, family and metric, with Holm's probability for the rates of the primary pairs."""
+    """A row a pair, family and metric. The rates of the primary pairs have Holm's probability too, and are decided by
+    it: an interval of 95 % alone would name a difference too often among so many questions."""
     rows = [row for metric, logs in ((RATE, rates), (COST, costs)) for row in _of_metric(logs, metric, primary)]
     rows.sort(key=lambda row: _place(row, primary))
     asked = [row for row in rows if row["primary"] and row["metric"] == RATE]
     for row, adjusted in zip(asked, holm([row["p"] for row in asked]), strict=True):
         row["p_holm"] = adjusted
+        if adjusted is not None and adjusted >= _ALPHA:
+            row["verdict"] = UNDECIDED
     return rows
 
 
