@@ -20,6 +20,8 @@ SMALL: dict[str, str] = {
     "analysis/measures/saturation.py": "a measure of its own, with a name that is searched for",
     "analysis/report/columns.py": "the vocabulary that three modules of tables share",
     "analysis/report/commands.py": "the command line of a cell, for the page and its figures",
+    "analysis/statistics/multiple.py": "two corrections, each used by another module",
+    "analysis/statistics/student_t.py": "the distribution that is searched for, used outside of its room too",
     "brokers/listeners/requests/table.py": "the table of handlers, which imports them all",
     "brokers/replication/errors.py": "what callers on both data paths catch",
     "workloads/commands/compare.py": "a command is a module",

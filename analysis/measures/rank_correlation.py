@@ -49,12 +49,11 @@ def _rates(found: Findings) -> Iterable[tuple[str, Pairs]]:
             for row in found.cells
             if (row["architecture"], row["metric"], row["others"]) == (name, "rps", "")
         }
-        published = [
-            (tuple(row[axis] for axis in _AXES), row["value"])
-            for row in found.published
-            if (row["architecture"], row["metric"], row["try"]) == (name, "rps", "avg")
-        ]
-        yield name, [(cell, value, measured[cell]) for cell, value in published if cell in measured]
+        published: dict[tuple[Any, ...], float] = {}
+        for row in found.published:
+            if (row["architecture"], row["metric"], row["try"]) == (name, "rps", "avg"):
+                published.setdefault(tuple(row[axis] for axis in _AXES), row["value"])  # a cell of two tables is one
+        yield name, [(cell, value, measured[cell]) for cell, value in published.items() if cell in measured]
 
 
 def _ratios(found: Findings) -> Pairs:
