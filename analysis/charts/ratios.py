@@ -37,7 +37,7 @@ def cell_text(cell: Cell) -> str:
 
 def _forest(found: Findings, pair: answer.Pair, rows: Sequence[Found]) -> Drawn:
     places = sorted({cell_of(row)[:3] for row in rows})
-    families = [family for family in _TITLES if any(_of_family(row, family) for row in rows)]
+    families = [family for family in _TITLES if any(_of_family(row, family) for row in found.ratios)]
     figure, panels = canvas(
         1.6 + 2.9 * len(families), 1.5 + 0.21 * (len(places) + 2.6), columns=len(families), sharex=True, sharey=True
     )

@@ -98,7 +98,7 @@ def _compared(row: Found, verdict: Verdict, found: Findings | None = None) -> Co
 
 def _left_out(row: Found) -> Iterable[str]:
     if row["left_out"]:
-        yield f"without {row['left_out']} cells that a block lacks"
+        yield f"without {row['left_out']} cell{'' if row['left_out'] == 1 else 's'} that a block lacks"
 
 
 def interval_text(row: Found) -> str:

@@ -134,7 +134,7 @@ def _load(found: Findings, held: Mapping[str, str]) -> str:
     ]
     told = [words.format(held[key]) for key, words in parts if held.get(key, "not known") != "not known"]
     if isinstance(window_s, int | float):
-        told.append(f"windows of {window_s:g} s")
+        told.append(f"windows of {significant(window_s)} s")
     return ", ".join(told)
 
 

@@ -80,12 +80,12 @@ def _open(row: Found) -> Verdict:
 
 
 def blocks_more(row: Found, precision: float = _PRECISION) -> int | None:
-    """The further blocks after which the interval should be within `precision`, or leave 1 out if that is nearer."""
+    """The further blocks after which the interval should be within `precision`; None where it is, or nobody knows."""
     if row["sd"] is None or not row["degrees"]:
         return None
-    wanted = max(math.log(1 + precision), abs(math.log(row["ratio"])))
-    needed: float = (quantile(row["degrees"]) * row["sd"] / wanted) ** 2
-    return max(1, math.ceil(needed) - int(row["n"]))
+    needed: float = (quantile(row["degrees"]) * row["sd"] / math.log1p(precision)) ** 2
+    more = math.ceil(needed) - int(row["n"])
+    return more if more > 0 else None
 
 
 def counted(rows: Iterable[Verdict]) -> dict[Tone, int]:

@@ -46,7 +46,7 @@ def test_the_first_screen_says_machine_client_load_and_design_in_small(steady: F
     facts = dict(told(steady).facts)
     assert facts["Machine"].startswith("2 cores, A processor, 8 GiB")
     assert facts["Client"] == "kafka (confluent-kafka 2.14.2)"
-    assert facts["Load"] == ("5 requests in flight for each connection, 20 batches fetched ahead, windows of 0.25 s")
+    assert facts["Load"] == ("5 requests in flight for each connection, 20 batches fetched ahead, windows of 0.250 s")
     assert facts["Design"].startswith("14 cells, 5 architectures, 3 blocks, 2 rounds in each")
 
 

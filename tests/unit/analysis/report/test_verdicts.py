@@ -48,6 +48,7 @@ def test_a_pooled_ratio_that_is_undecided_says_how_many_blocks_are_missing() -> 
     wider = {**row, "sd": 0.4}
     assert (verdicts.blocks_more(wider) or 0) > (verdicts.blocks_more(row) or 0) >= 1
     assert verdicts.of_rate({**row, "sd": None}, None).words == "undecided"
+    assert verdicts.of_rate({**row, "sd": 0.01}, None).words == "undecided"
 
 
 def test_a_family_has_its_own_floor_or_that_of_all(steady: Findings) -> None:
