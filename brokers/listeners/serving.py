@@ -253,14 +253,14 @@ class Serving:
         named: dict[TopicPartition, int] = {}
         data, number, run = kept.data, kept.number, self._run
         if kept.alike > number and data.startswith(_PRODUCE, kept.frames[number][0]):
-            at = run.named_by_row(data, *kept.frames[number], kept.alike - number)
+            at = run.named_by_row(data, kept.view, *kept.frames[number], kept.alike - number)
             if at is not None:
                 named[at], number = kept.alike - number, kept.alike
         try:
             for start, end in kept.frames[number:]:
                 ats: Iterable[TopicPartition] = ()
                 if data.startswith(_PRODUCE, start):
-                    ats = run.named(data, start, end)
+                    ats = run.named(data, kept.view, start, end)
                 elif data.startswith(_FETCHES, start):
                     ats = self._named_by_fetch(kept, start, end)
                 for at in ats:

@@ -97,7 +97,8 @@ class Backend(ABC):
     """One cluster of brokers 1, 2 and 3 for one test; `folder` is its own.
 
     `shares`: what happens at one broker shows at the others. `shares_topics`: which topics there are does in any case.
-    `passes_leadership`: leadership can change.
+    `passes_leadership`: leadership can change. `keeps_commits`: they survive their broker's process. `passes_commits`:
+    a group finds them at the next broker that serves it.
     """
 
     name: ClassVar[str]
@@ -105,6 +106,8 @@ class Backend(ABC):
     shares: ClassVar[bool] = True
     shares_topics: ClassVar[bool] = True
     passes_leadership: ClassVar[bool] = True
+    keeps_commits: ClassVar[bool] = True
+    passes_commits: ClassVar[bool] = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

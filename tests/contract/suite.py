@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
     Claim = Callable[..., Coroutine[Any, Any, None]]
 
-Trait = Literal["shares", "shares_topics", "passes_leadership"]
+Trait = Literal["shares", "shares_topics", "passes_leadership", "keeps_commits", "passes_commits"]
 
 
-def contract(*needs: Trait) -> Callable[[Claim], Callable[..., None]]:
-    """A test of each back end that has the traits that it needs."""
-    kinds = [kind for kind in backends() if all(getattr(kind, trait) for trait in needs)]
+def contract(*needs: Trait, without: Trait | None = None) -> Callable[[Claim], Callable[..., None]]:
+    """A test of each back end that has the traits that it needs, and of none that has the one to be `without`."""
+    kinds = [
+        kind
+        for kind in backends()
+        if all(getattr(kind, trait) for trait in needs) and not (without and getattr(kind, without))
+    ]
     parameters = [pytest.param(kind, id=kind.name, marks=[pytest.mark.java] if kind.java else []) for kind in kinds]
 
     def made(claim: Claim) -> Callable[..., None]:

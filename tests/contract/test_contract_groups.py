@@ -105,7 +105,7 @@ async def test_what_was_forgotten_does_not_come_back_with_a_restart(cluster: Bac
     assert await again.committed_offsets("readers") == {AT: Committed(1)}
 
 
-@contract("passes_leadership")
+@contract("passes_leadership", "passes_commits")
 async def test_a_group_that_came_back_passes_on_with_what_it_committed_since(cluster: Backend) -> None:
     brokers = await cluster.start_all()
     home = await committing(brokers)
@@ -122,7 +122,7 @@ async def test_a_group_that_came_back_passes_on_with_what_it_committed_since(clu
     assert await home_of(others, "readers").committed_offsets("readers") == {AT: Committed(3)}
 
 
-@contract("passes_leadership")
+@contract("passes_leadership", "passes_commits")
 async def test_a_groups_first_commit_in_a_partition_outlives_its_broker(cluster: Backend) -> None:
     """Where it vanished, a consumer that begins at the latest message would skip what was there to read."""
     brokers = await cluster.start_all()

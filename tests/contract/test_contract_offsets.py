@@ -24,6 +24,8 @@ from tests.contract.backend import agreed, until
 from tests.contract.suite import contract
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.contract.backend import Backend
 
 
@@ -138,15 +140,37 @@ async def test_a_dead_brokers_groups_are_served_by_another_and_the_rest_stay_whe
         assert 3 not in after.values()
 
 
-@contract()
+@contract("keeps_commits")
 async def test_commits_survive_an_orderly_restart(cluster: Backend) -> None:
+    assert await found_after_a_restart(cluster) == {AT: Committed(7)}
+
+
+@contract(without="keeps_commits")
+async def test_commits_that_are_in_memory_are_lost_with_their_broker(cluster: Backend) -> None:
+    assert await found_after_a_restart(cluster) == {}
+
+
+async def found_after_a_restart(cluster: Backend) -> Mapping[TopicPartition, Committed]:
     brokers = await cluster.start_all()
     home = await committing(brokers)
     await home.commit_offsets("readers", {AT: Committed(7)})
     await home.stop()
     again = await cluster.start(home.me.id)
     await until(again, lambda view: len(view.brokers) == 3 and AT.topic in view.topics)
-    assert await again.committed_offsets("readers") == {AT: Committed(7)}
+    return await again.committed_offsets("readers")
+
+
+@contract("passes_leadership", without="passes_commits")
+async def test_commits_that_one_broker_has_are_not_found_at_the_next(cluster: Backend) -> None:
+    brokers = await cluster.start_all()
+    home = await committing(brokers)
+    await agreed(brokers)
+    await home.commit_offsets("readers", {AT: Committed(7)})
+    await cluster.kill(home)
+    rest = others(brokers, home)
+    for broker in rest:
+        await until(broker, lambda view: home.me.id not in view.brokers)
+    assert await home_of(rest, "readers").committed_offsets("readers") == {}
 
 
 @contract()

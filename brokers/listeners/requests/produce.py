@@ -72,9 +72,10 @@ class Run:
         `view` is of `data`, which must stay as it is until `finish`. Raises `Malformed`.
         """
         route = self._last
-        key_at = start + CORRELATION_END
-        if route is None or not (data.startswith(route.key, key_at) and data.startswith(route.head, start)):
-            route = self._last = self._route(view, start)
+        if route is None or not (
+            data.startswith(route.key, start + CORRELATION_END) and data.startswith(route.head, start)
+        ):
+            route = self._last = self._other(view, start)
             if route is None:
                 return self._take_irregular(data, view, start, end)
         at = start + route.records_at
@@ -105,9 +106,10 @@ class Run:
         """Begin with as many requests as `count`, the first in `data[start:end]` and all of its size. False where they
         have to be taken one by one."""
         assert not self._asked
-        route = self._route_of_row(data, start, end, count)
+        route = self._route_of_row(data, view, start, end, count)
         if route is None:
             return False
+        self._last = route
         target = route.target
         if not self._begin(target) or (target.error_all if route.acks < 0 else target.error):
             return False
@@ -118,16 +120,18 @@ class Run:
         self._asked.append((target.together, 0, 0))
         return True
 
-    def named(self, data: bytearray, start: int, end: int) -> Collection[TopicPartition]:
+    def named(self, data: bytearray, view: memoryview, start: int, end: int) -> Collection[TopicPartition]:
         """The partitions whose leaders a request needs. Raises `Malformed`."""
-        route = self._last
-        if route is not None and data.startswith(route.key, start + CORRELATION_END):
+        route = self._route(data, view, start)
+        if route is not None:
             return (route.target.at,)
         return {TopicPartition(part.topic, part.partition) for part in wire.read(data, start, end).parts}
 
-    def named_by_row(self, data: bytearray, start: int, end: int, count: int) -> TopicPartition | None:
+    def named_by_row(
+        self, data: bytearray, view: memoryview, start: int, end: int, count: int
+    ) -> TopicPartition | None:
         """The partition that `take_row` would append to, if there is one."""
-        route = self._route_of_row(data, start, end, count)
+        route = self._route_of_row(data, view, start, end, count)
         return None if route is None else route.target.at
 
     def finish(self) -> Answers:
@@ -147,7 +151,13 @@ class Run:
 
     # --- taking -------------------------------------------------------------------------------------------
 
-    def _route(self, view: memoryview, start: int) -> Route | None:
+    def _route(self, data: bytearray, view: memoryview, start: int) -> Route | None:
+        last = self._last
+        fits = last is not None and data.startswith(last.key, start + CORRELATION_END)
+        return last if last is not None and fits and data.startswith(last.head, start) else self._other(view, start)
+
+    def _other(self, view: memoryview, start: int) -> Route | None:
+        """The route of a request, which is not the last one."""
         for key_end in self._key_ends:
             route = self._routes.get(
                 bytes(view[start : start + 4]) + bytes(view[start + CORRELATION_END : start + key_end])
@@ -156,13 +166,11 @@ class Run:
                 return route
         return None
 
-    def _route_of_row(self, data: bytearray, start: int, end: int, count: int) -> Route | None:
+    def _route_of_row(self, data: bytearray, view: memoryview, start: int, end: int, count: int) -> Route | None:
         """The route of `count` requests, as far as the first and the last of them tell."""
-        route = self._last
+        route = self._route(data, view, start)
         last = start + (count - 1) * (end - start + SIZE_BYTES)
-        if route is None or not all(data.startswith(route.key, at + CORRELATION_END) for at in (start, last)):
-            return None
-        return route
+        return route if route is not None and data.startswith(route.key, last + CORRELATION_END) else None
 
     def _begin(self, target: Target) -> bool:
         """Find out whether this broker may append to `target`; False if somebody else must be asked."""

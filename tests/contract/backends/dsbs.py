@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from coordinators.dsbs.coordinator import DsbsCoordinator
 from tests.contract.backend import Backend
@@ -44,13 +44,14 @@ class Wire:
 
 class DsbsBackend(Backend):
     name = "dsbs"
+    options: ClassVar[dict[str, object]] = {}
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._wires = Wires()
 
     def made(self, me: Broker) -> Coordinator:
-        return DsbsCoordinator(replace(self.setup(me, **OPTIONS), peers=self._wires.of(me)))
+        return DsbsCoordinator(replace(self.setup(me, **OPTIONS, **self.options), peers=self._wires.of(me)))
 
     async def kill(self, coordinator: Coordinator) -> None:
         self._wires.ends.pop((coordinator.me.host, coordinator.me.rpc_port))
@@ -58,4 +59,16 @@ class DsbsBackend(Backend):
         coordinator._shell.end("it was killed")
 
 
-BACKENDS = [DsbsBackend]
+class InJournal(DsbsBackend):
+    name = "dsbs-journal"
+    options: ClassVar[dict[str, object]] = {"offsets": "journal"}
+    passes_commits = False
+
+
+class InMemory(DsbsBackend):
+    name = "dsbs-memory"
+    options: ClassVar[dict[str, object]] = {"offsets": "memory"}
+    keeps_commits = passes_commits = False
+
+
+BACKENDS = [DsbsBackend, InJournal, InMemory]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from coordinators.errors import OutcomeUnknown
 from coordinators.static.coordinator import StaticCoordinator
@@ -58,6 +58,7 @@ class StaticBackend(Backend):
     name = "static"
     shares = False
     passes_leadership = False
+    options: ClassVar[dict[str, object]] = {}
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -74,11 +75,27 @@ class StaticBackend(Backend):
         return started
 
     def made(self, me: Broker) -> Coordinator:
-        return StaticCoordinator(replace(self.setup(me), asking=self._questions.of(me)))
+        return StaticCoordinator(replace(self.setup(me, **self.options), asking=self._questions.of(me)))
 
     async def kill(self, coordinator: Coordinator) -> None:
         """Nobody would notice."""
         self._questions.of(coordinator.me).answer_with(None)
 
 
-BACKENDS = [StaticBackend]
+class InMemory(StaticBackend):
+    name = "static-memory"
+    options: ClassVar[dict[str, object]] = {"offsets": "memory"}
+    keeps_commits = passes_commits = False
+
+
+class LooksUp(StaticBackend):
+    name = "static-lookup"
+    options: ClassVar[dict[str, object]] = {"metadata": "lookup", "delay_us": 200}
+
+
+class LooksUpInMemory(InMemory):
+    name = "lookup-memory"
+    options: ClassVar[dict[str, object]] = {"metadata": "lookup", "offsets": "memory"}
+
+
+BACKENDS = [StaticBackend, InMemory, LooksUp, LooksUpInMemory]

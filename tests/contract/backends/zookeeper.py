@@ -71,6 +71,27 @@ class WatchBackend(LookupBackend):
     }
 
 
+class EachBackend(LookupBackend):
+    name = "zookeeper-each"
+    options: ClassVar[dict[str, object]] = {"metadata": "lookup_each", "offsets": "zookeeper_each", "delay_us": 200}
+
+
+class WatchEachBackend(LookupBackend):
+    name = "zookeeper-watch-each"
+    options: ClassVar[dict[str, object]] = {"metadata": "watch", "offsets": "zookeeper_each"}
+
+
+class MemoryBackend(LookupBackend):
+    name = "zookeeper-memory"
+    options: ClassVar[dict[str, object]] = {"metadata": "lookup", "offsets": "memory"}
+    keeps_commits = passes_commits = False
+
+
+class WatchMemoryBackend(MemoryBackend):
+    name = "zookeeper-watch-memory"
+    options: ClassVar[dict[str, object]] = {"metadata": "watch", "offsets": "memory"}
+
+
 def end_session(address: str, client_id: tuple[int, bytes]) -> None:
     """End a session as its timeout would: whoever knows its password may close it."""
     twin = KazooClient(address, client_id=client_id)
@@ -79,4 +100,4 @@ def end_session(address: str, client_id: tuple[int, bytes]) -> None:
     twin.close()
 
 
-BACKENDS = [LookupBackend, WatchBackend]
+BACKENDS = [LookupBackend, WatchBackend, EachBackend, WatchEachBackend, MemoryBackend, WatchMemoryBackend]
