@@ -6,19 +6,23 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.unit.workloads.run.plans import plan
 from tests.unit.workloads.spec.files import text
+from workloads.clients.process import Client
 from workloads.faults.script import Script
 from workloads.results import TRIALS, ResultsFolder
 from workloads.run.progress import PlainProgress
 from workloads.run.runner import Run, Summary
 from workloads.spec.plan import Plan, Visit
+from workloads.trial.clients import TrialClients, Work
 from workloads.trial.record import TrialRecord
 from workloads.trial.trial import NO_FAULTS
 
@@ -55,6 +59,21 @@ def run_here(
 ) -> Summary:
     """Run a plan in this process, to its end."""
     return asyncio.run(Run(of, ResultsFolder(folder), hooks or Hooks(), script, history=history).run())
+
+
+@contextmanager
+def at_work(act: Callable[[TrialRecord], None]) -> Iterator[None]:
+    """Do something each time that clients are all at work: in a window, in a warm-up, or filling a topic."""
+    real = TrialClients.begin
+
+    async def begins(clients: TrialClients, who: Sequence[Client], targets: Mapping[int, int] | None = None) -> Work:
+        work = await real(clients, who, targets)
+        act(clients._record)
+        return work
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrialClients, "begin", begins)
+        yield
 
 
 def ids(of: Plan = PLAN) -> set[str]:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from brokers.rpc import brokerlab_pb2 as pb
+from tests.histograms import bucket_range_ns
 from tests.integration.runs.broken_broker import COUNTS_SYNCS, put_in
 from tests.integration.runs.short_runs import rows, run_here
 from tests.unit.workloads.run.plans import plan
@@ -19,7 +20,7 @@ from workloads.results import LATENCY, REQUESTS
 from workloads.run.runner import Summary
 from workloads.spec.plan import Plan
 from workloads.systems.brokerlab import Brokerlab
-from workloads.trial.jobs import FETCH_AHEAD
+from workloads.trial.record import TrialRecord
 from workloads.trial.trial import TrialRun
 
 MESSAGES = 1000
@@ -46,10 +47,16 @@ ALONE = plan(
 """,
     profile=f"{{experiments: one, {PROFILE}}}",
 )
-# By time, so that more is produced than is consumed.
-TIMED = plan(
-    experiments="experiments: {one: {message_size: 32B, batch_size: 1, mode: split, driver: kafka}}",
-    profile="{experiments: one, duration_s: 0.1, messages_min: 2000, tries: 1}",
+# By time, so that more is stored than is consumed.
+AHEAD = plan(
+    experiments="experiments: {one: {message_size: 32B, batch_size: 1, mode: split, driver: kafka, "
+    "fetch_ahead: [2, 20]}}",
+    profile="{experiments: one, duration_s: 0.1, tries: 1}",
+)
+UNDER_WAY = plan(
+    experiments="experiments: {one: {message_size: 32B, batch_size: 1, mode: split, driver: [kafka, grpc], "
+    "in_flight: [1, 8], brokers: 1, partitions: 1}}",
+    profile=f"{{experiments: one, {PROFILE}}}",
 )
 
 
@@ -76,16 +83,22 @@ class Seen:
 def finished(folder: Path, of: Plan) -> Seen:
     """A run of which every trial is valid."""
     seen = Seen(folder, {}, {})
-    real = TrialRun._audit
+    real, note_part = TrialRun.audit, TrialRecord.note_part
+    counted: Counter[str] = Counter()
+
+    def notes(record: TrialRecord, part: dict[str, Any]) -> None:
+        counted[record.trial.id] += part.get("commits", 0)
+        note_part(record, part)
 
     async def asks(run: TrialRun) -> None:
-        record = run.record
-        seen.commits_at_brokers[record.trial.id] = await commits_so_far(run) - sum(seen.commits_at_brokers.values())
-        seen.commits_of_consumers[record.trial.id] = sum(part["commits"] for part in record.consumed)
+        trial = run.record.trial.id
+        seen.commits_at_brokers[trial] = await commits_so_far(run) - sum(seen.commits_at_brokers.values())
+        seen.commits_of_consumers[trial] = counted[trial]
         await real(run)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrialRun, "_audit", asks)
+        patch.setattr(TrialRun, "audit", asks)
+        patch.setattr(TrialRecord, "note_part", notes)
         put_in(patch, COUNTS_SYNCS)
         assert run_here(folder, of) == Summary(valid=len(of.trials), invalid=0, failed=0)
     return seen
@@ -204,10 +217,45 @@ def test_acks_and_fsync_reach_the_broker(tmp_path: Path) -> None:
         assert bool(count) == (settings.fsync == "interval"), settings
 
 
-def test_what_is_fetched_in_a_window_is_what_it_consumes_and_a_little(tmp_path: Path) -> None:
-    assert run_here(tmp_path, TIMED) == Summary(valid=1, invalid=0, failed=0)
-    (row,) = rows(tmp_path).values()
-    ahead_max = row["partitions"] * (FETCH_AHEAD + 1) + FETCH_AHEAD
-    assert row["messages"] > row["consumed"] + ahead_max, "else nothing is shown here"
-    _, fetched = at_brokers(row, "fetch")
-    assert row["consumed"] <= fetched <= row["consumed"] + ahead_max
+def test_what_is_fetched_in_a_window_is_what_it_consumes_and_what_may_lie_ready(tmp_path: Path) -> None:
+    """`fetch_ahead` batches of each partition, what is under way of each, and what was taken out of the queue."""
+    seen = finished(tmp_path, AHEAD)
+    for ahead in (2, 20):
+        row = seen.trial(fetch_ahead=ahead)
+        ahead_max = row["partitions"] * (ahead + 1) + ahead
+        consumed: Counter[int] = Counter()
+        for one in seen.requests(row, "consumer"):
+            consumed[one["window_number"]] += one["messages"]
+        fetched: Counter[int] = Counter()
+        for one in row["broker_requests"]:
+            if one["operation"] == "fetch":
+                fetched[one["number"]] += one["messages"]
+        assert row["stored"] > row["consumed"] + ahead_max, "else nothing is shown here"
+        assert fetched.keys() == {window["number"] for window in row["windows"] if window["window"] == "consumption"}
+        for number, messages in fetched.items():
+            assert consumed[number] <= messages <= consumed[number] + ahead_max
+
+
+@pytest.mark.parametrize(("driver", "handed_over"), [("grpc", 1), ("kafka", 3)])
+def test_no_more_requests_are_under_way_than_asked_for(under_ways: Seen, driver: str, handed_over: int) -> None:
+    """The time of all requests together, over the window, is how many were under way at once on average. The library
+    of the driver `kafka` has three times as many at hand, of which it sends as many as are asked for."""
+    one, eight = (under_way(under_ways, under_ways.trial(driver=driver, in_flight=many)) for many in (1, 8))
+    assert 0 < one <= handed_over
+    assert one < eight <= 8 * handed_over
+
+
+@pytest.fixture(scope="module")
+def under_ways(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    return finished(tmp_path_factory.mktemp("under-way"), UNDER_WAY)
+
+
+def under_way(seen: Seen, row: dict[str, Any]) -> float:
+    produced = seen.requests(row, "producer")
+    together_ns = sum(
+        sum(bucket_range_ns(i)[0] * n for i, n in zip(one["latency_index"], one["latency_count"], strict=True))
+        if one["latency_index"]
+        else one["done_ns"] - one["sent_ns"]
+        for one in produced
+    )
+    return together_ns / (max(one["done_ns"] for one in produced) - min(one["sent_ns"] for one in produced))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from tests.integration.runs.short_runs import (
     QUICK,
     Hooks,
     ids,
+    at_work,
     rows,
     run_command,
     run_here,
@@ -41,8 +41,9 @@ from workloads.errors import UserError
 from workloads.processes.ports import free_ports
 from workloads.results import ResultsFolder
 from workloads.run.runner import SpecChanged, Summary
-from workloads.spec.plan import Plan, Trial
+from workloads.spec.plan import Cell, Plan
 from workloads.systems import broker_folders, brokerlab
+from workloads.trial.record import TrialRecord
 
 before: set[int] = set()
 
@@ -64,14 +65,15 @@ def own(marker: str) -> int:
     return found
 
 
-def in_second_trial(of: Plan, act: Callable[[], object]) -> Hooks:
-    """Do something while the second trial is under way."""
+def while_working(cell: Cell, act: Callable[[], object]) -> AbstractContextManager[None]:
+    """Do something, once, while the clients of a cell's first window are at work."""
+    left = [act]
 
-    def at_begin(trial: Trial) -> None:
-        if trial.id == of.trials[1].id:
-            asyncio.get_running_loop().call_later(0.2, act)
+    def once(record: TrialRecord) -> None:
+        if record.trial.cell == cell and record.doing.startswith("in its window") and left:
+            left.pop()()
 
-    return Hooks(at_begin)
+    return at_work(once)
 
 
 def slow(*, mode: str, batches: str = "[10, 20]") -> Plan:
@@ -91,8 +93,8 @@ def kill_broker_2(results: Path) -> None:
 
 def test_a_broker_that_dies_costs_its_trial_and_the_next_run_repeats_that_alone(tmp_path: Path) -> None:
     three = slow(mode="streaming", batches="[10, 20, 25]")
-    hooks = in_second_trial(three, lambda: kill_broker_2(tmp_path))
-    assert run_here(tmp_path, three, hooks) == Summary(valid=2, invalid=0, failed=1)
+    with while_working(three.trials[1].cell, lambda: kill_broker_2(tmp_path)):
+        assert run_here(tmp_path, three) == Summary(valid=2, invalid=0, failed=1)
     found = rows(tmp_path)
     assert [found[trial.id]["verdict"] for trial in three.trials] == ["valid", "failed", "valid"]
     reason = found[three.trials[1].id]["reason"]
@@ -116,7 +118,8 @@ def test_a_client_that_dies_costs_its_trial(tmp_path: Path, role: str) -> None:
         clients = sorted(pid for pid in started_here() if "workloads.clients.client" in command_of(pid))
         os.kill(clients[0 if role == "producer" else 1], signal.SIGKILL)
 
-    assert run_here(tmp_path, two, in_second_trial(two, kill)) == Summary(valid=1, invalid=0, failed=1)
+    with while_working(two.trials[1].cell, kill):
+        assert run_here(tmp_path, two) == Summary(valid=1, invalid=0, failed=1)
     assert rows(tmp_path)[two.trials[1].id]["reason"] == f"{role}-0 was ended by SIGKILL; its log is empty"
 
 
@@ -124,7 +127,7 @@ def test_a_trial_that_takes_too_long_fails_with_the_stage_it_was_in(tmp_path: Pa
     short = replace(slow(mode="split", batches="10"), timeout_s=0.4)
     assert run_here(tmp_path, short) == Summary(valid=0, invalid=0, failed=1)
     (row,) = rows(tmp_path).values()
-    stages = "making the topic|connecting the producers|producing"
+    stages = "making the topic|connecting the producers|in its window of production"
     assert re.fullmatch(rf"not finished within 0\.4 s; it was ({stages})", row["reason"])
     assert not started_here()
 
@@ -172,46 +175,39 @@ def test_a_cluster_that_does_not_start_fails_its_trials_and_leaves_nothing(
     assert not started_here()
 
 
-def test_a_warm_up_that_fails_twice_fails_the_trials_behind_it(tmp_path: Path) -> None:
-    warmed = plan(
-        experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: split}}",
-        profile="{experiments: one, messages: 200, tries: 1}",
-        trials="trials: {warmup: 1, timeout_s: 30}",
-    )
-
-    def at_begin(trial: Trial) -> None:
-        if trial.kind == "warmup":
-            os.kill(own("broker-1.json"), signal.SIGKILL)
-
-    assert run_here(tmp_path, warmed, Hooks(at_begin)) == Summary(valid=0, invalid=0, failed=1)
-    (row,) = rows(tmp_path).values()
-    assert row["reason"].startswith("warmup/")
-    assert "broker-1 was ended by SIGKILL" in row["reason"]
+WARMED = plan(
+    experiments="experiments: {one: {message_size: 32B, batch_size: [10, 20, 25], mode: split}}",
+    profile="{experiments: one, messages: 200, tries: 1}",
+    trials="trials: {warmup: 1, timeout_s: 30}",
+)
 
 
-def test_a_cluster_that_is_started_anew_is_warmed_anew_and_lengths_are_found_once(tmp_path: Path) -> None:
-    """Where trials go by time: what comes before a measured trial is the same on every cluster."""
-    timed = plan(
-        experiments="experiments: {one: {message_size: 32B, batch_size: [10, 20], mode: split}}",
-        profile="{experiments: one, duration_s: 0.05, messages_min: 100, tries: 1}",
-        trials="trials: {warmup: 1, timeout_s: 30}",
-    )
-    kinds: list[str] = []
-    measured = [trial.id for trial in timed.trials if trial.kind == "measured"]
+def test_a_cluster_that_was_lost_twice_fails_its_trials_and_is_not_started_again(tmp_path: Path) -> None:
+    def kill(record: TrialRecord) -> None:
+        assert record.trial.id.startswith("warmup/"), "nothing is measured on a cluster that was not warmed"
+        os.kill(own("broker-1.json"), signal.SIGKILL)
 
-    def at_begin(trial: Trial) -> None:
-        kinds.append("sizing" if trial.sizes else trial.kind)
-        if trial.id == measured[0] and kinds.count("measured") == 1:
+    with at_work(kill):
+        assert run_here(tmp_path, WARMED) == Summary(valid=0, invalid=0, failed=3)
+    for row in rows(tmp_path).values():
+        assert row["reason"].startswith("the warm-up failed: broker-1 was ended by SIGKILL")
+    assert len(list(tmp_path.glob("logs/*"))) == 2
+    assert not started_here()
+
+
+def test_a_cluster_that_is_started_again_is_warmed_again(tmp_path: Path) -> None:
+    """What comes before a measured window is the same on every cluster."""
+    began: list[str] = []
+
+    def note(record: TrialRecord) -> None:
+        began.append("warm-up" if record.trial.id.startswith("warmup/") else record.trial.id)
+        if began.count("warm-up") == 1 and began[-1] == WARMED.trials[0].id:
             os.kill(own("broker-3.json"), signal.SIGKILL)
 
-    assert run_here(tmp_path, timed, Hooks(at_begin)) == Summary(valid=1, invalid=0, failed=1)
-    assert kinds == ["sizing", "sizing", "measured", "warmup", "measured"]
-    manifest = ResultsFolder(tmp_path).read_manifest()
-    assert manifest is not None
-    sizes = manifest["sizes"].values()
-    row = rows(tmp_path)[measured[1]]
-    assert {"messages": row["messages"], "to_consume": row["to_consume"]} in sizes
-    assert min(size["messages"] for size in sizes) >= min(size["to_consume"] for size in sizes) >= 100
+    with at_work(note):
+        assert run_here(tmp_path, WARMED) == Summary(valid=2, invalid=0, failed=1)
+    first, second, third = (trial.id for trial in WARMED.trials)
+    assert began == ["warm-up", first, "warm-up", second, second, third, third]
 
 
 # --- the disk -------------------------------------------------------------------------------------------------

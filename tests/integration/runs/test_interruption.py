@@ -119,7 +119,7 @@ def test_an_analysis_and_its_spark_die_with_a_runner_that_is_killed(tmp_path: Pa
     made_records.write(tmp_path, [made_records.MadeTrial("static", rows=1)])
     ResultsFolder(tmp_path).write_manifest({
         "schema_version": SCHEMA_VERSION, "spec_hash": made_records.SPEC_HASH, "profile": "x", "started": "",
-        "ended": None, "planned": [], "sizes": {},
+        "ended": None, "planned": [],
     })  # fmt: skip
     run = started(command("analyze", tmp_path))
     try:
