@@ -138,11 +138,15 @@ class Producer:
     def _send(self, signals: Signals) -> None:
         """Keep every partition fed."""
         kafka, feed, batch = self._kafka, self._feed, self._job.batch_size
-        while (left := self._left()) != 0 and not signals.stopped():
-            given = feed.next(None if left is None else -(-left // batch))
-            for partition, batches in given:
-                self._hand_over(partition, batches, monotonic_ns())
-            kafka.poll(0 if given else POLL_S)
+        feed.hungry = True
+        while not signals.stopped():
+            if feed.hungry:
+                left = self._left()
+                if left == 0:
+                    return
+                for partition, batches in feed.next(None if left is None else -(-left // batch)):
+                    self._hand_over(partition, batches, monotonic_ns())
+            kafka.poll(0 if feed.hungry else POLL_S)
             self._tell_of_work(signals)
 
     def _send_paced(self, signals: Signals, rate: float) -> None:
@@ -209,7 +213,7 @@ class Producer:
     def _on_batch_end(
         self, partition: int, counters: range, sent_ns: int, error: KafkaError | None, message: Message
     ) -> None:
-        self._feed.under_way[partition] -= 1
+        self._feed.ended(partition)
         if error is None:
             self._slices.note(len(counters), sent_ns, monotonic_ns())
         self._produced.note(partition, counters, OK if error is None else status_of(error))
