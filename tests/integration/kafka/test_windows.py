@@ -201,6 +201,18 @@ def test_no_connection_has_more_requests_under_way_than_in_flight_says(place: Pl
     assert busy(3) == 3
 
 
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_the_driver_grpc_has_as_many_requests_under_way_for_each_connection(place: Place, in_flight: int) -> None:
+    with closing(place.producer("grpc", in_flight=in_flight)) as producer:
+        producer.connect()
+        sent = produced(producer, 1, Words(), messages=200 * BATCH)
+    assert len({row.partition for row in sent.rows}) == PARTITIONS, "each is led by another broker"
+    for partition in range(PARTITIONS):
+        rows = [row for row in sent.rows if row.partition == partition]
+        under_way = [sum(one.sent_ns <= row.sent_ns < one.done_ns for one in rows) for row in rows]
+        assert max(under_way) == min(in_flight, len(rows))
+
+
 # --- consumers ------------------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ class Feed:
         self._most = max(in_flight + 1, min(3 * in_flight, affordable))
         self._together = min(in_flight, max(1, CALL_MESSAGES_MAX // batch_size)) if affordable >= 3 * in_flight else 1
         self._turn = 0
+        self.hungry = True  # perhaps a partition has room
 
     def next(self, left: int | None) -> list[tuple[int, int]]:
         """Partitions that have room, in turn, and how many batches each is to be given; `left` are those that the
@@ -43,7 +44,14 @@ class Feed:
                 given.append((partition, batches))
                 left = None if left is None else left - batches
         self._turn = (self._turn + 1) % partitions
+        self.hungry = bool(given)
         return given
+
+    def ended(self, partition: int) -> None:
+        """A batch of the partition was acknowledged, or has failed."""
+        self.under_way[partition] -= 1
+        if self.under_way[partition] + self._together <= self._most:
+            self.hungry = True
 
 
 class Cut(NamedTuple):

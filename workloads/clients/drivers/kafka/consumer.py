@@ -57,7 +57,7 @@ class Consumer:
     def __init__(self, job: ConsumeJob, history: History | None = None) -> None:
         self._job = job
         self._history = history
-        self._number = 0  # the window's
+        self._window_number = 0
         self._seen = Consumed()
         self._slices = Slices(job.message_size, 0, latencies=False)
         self._next: dict[int, int] = {}
@@ -137,11 +137,11 @@ class Consumer:
                 raise DriverError(f"consuming {self._job.topic!r}: {error.str()}")
 
     def prepare(self, order: WindowOrder) -> None:
-        self._number = order.number
+        self._window_number = order.number
 
     def run(self, signals: Signals, *, both: bool) -> Consumed:
         self._seen = Consumed(ids={partition: bytearray() for partition in self._next})
-        self._slices = Slices(self._job.message_size, self._number, latencies=False)
+        self._slices = Slices(self._job.message_size, self._window_number, latencies=False)
         self._taken_ns = monotonic_ns()
         self._commits.begin(self._taken_ns)
         try:
@@ -172,44 +172,44 @@ class Consumer:
         """Take the batches that these messages are, until the runner says stop. Returns the last one where it may go
         on, as there may be `more`."""
         targets = signals.targets()
-        for number, start, stop in cut(list(map(_PARTITION, messages)), self._job.batch_size):
+        for partition, start, stop in cut(list(map(_PARTITION, messages)), self._job.batch_size):
             if more and stop == len(messages) and stop - start < self._job.batch_size:
                 return messages[start:]
             if signals.stopped():
                 break
             batch = messages[start:stop]
-            if targets is not None and _OFFSET(batch[-1]) >= targets.get(number, 0):
-                batch = [message for message in batch if _OFFSET(message) < targets.get(number, 0)]
+            if targets is not None and _OFFSET(batch[-1]) >= targets.get(partition, 0):
+                batch = [message for message in batch if _OFFSET(message) < targets.get(partition, 0)]
             if batch:
-                self._take(number, batch)
+                self._take(partition, batch)
                 signals.working()
         return []
 
-    def _take(self, number: int, batch: list[Message]) -> None:
+    def _take(self, partition: int, batch: list[Message]) -> None:
         """Note a batch of one partition and commit it; what small messages hold is looked at after the window.
 
         Large ones are looked at now: keeping them makes the allocator touch fresh memory for each, which costs several
         times the look.
         """
         now_ns, count = monotonic_ns(), len(batch)
-        self._next[number] = _OFFSET(batch[-1]) + 1
+        self._next[partition] = _OFFSET(batch[-1]) + 1
         values = list(map(_VALUE, batch))
         if self._history is not None:
-            self._history.read([number] * count, values, list(map(_OFFSET, batch)), self._taken_ns, now_ns)
+            self._history.read([partition] * count, values, list(map(_OFFSET, batch)), self._taken_ns, now_ns)
         if self._job.end_to_end:
-            self._seen.note_receipt(number, count, now_ns, self._number)
+            self._seen.note_receipt(partition, count, now_ns, self._window_number)
         self._slices.note(count, self._taken_ns, now_ns)
         self._taken_ns = now_ns
-        self._kept.setdefault(number, []).extend(values)
+        self._kept.setdefault(partition, []).extend(values)
         self._kept_bytes += count * self._job.message_size
         if self._job.message_size > KEPT_MESSAGE_BYTES_MAX or self._kept_bytes > KEPT_BYTES_MAX:
             self._look_through()
-        if (due := self._commits.after_batch(number, self._next[number], now_ns)) is not None:
+        if (due := self._commits.after_batch(partition, self._next[partition], now_ns)) is not None:
             self._commit(due)
 
     def _reached(self, targets: Mapping[int, int] | None) -> bool:
         """Whether everything up to the targets is taken, before the runner says stop."""
-        if targets is None or any(offset < targets.get(number, 0) for number, offset in self._next.items()):
+        if targets is None or any(offset < targets.get(partition, 0) for partition, offset in self._next.items()):
             return False
         self._seen.dry = bool(self._next)
         return True
@@ -250,9 +250,9 @@ class Consumer:
             self._refuse_failed_commit()
 
     def _look_through(self) -> None:
-        for number, values in self._kept.items():
+        for partition, values in self._kept.items():
             ids, wrong = look_through(values, self._job.message_size)
-            self._seen.ids[number] += ids
+            self._seen.ids[partition] += ids
             self._seen.wrong_payloads += wrong
         self._kept.clear()
         self._kept_bytes = 0

@@ -138,11 +138,15 @@ class Producer:
     def _send(self, signals: Signals) -> None:
         """Keep every partition fed."""
         kafka, feed, batch = self._kafka, self._feed, self._job.batch_size
-        while (left := self._left()) != 0 and not signals.stopped():
-            given = feed.next(None if left is None else -(-left // batch))
-            for number, batches in given:
-                self._hand_over(number, batches, monotonic_ns())
-            kafka.poll(0 if given else POLL_S)
+        feed.hungry = True
+        while not signals.stopped():
+            if feed.hungry:
+                left = self._left()
+                if left == 0:
+                    return
+                for partition, batches in feed.next(None if left is None else -(-left // batch)):
+                    self._hand_over(partition, batches, monotonic_ns())
+            kafka.poll(0 if feed.hungry else POLL_S)
             self._tell_of_work(signals)
 
     def _send_paced(self, signals: Signals, rate: float) -> None:
@@ -154,9 +158,9 @@ class Producer:
             due_ns = started_ns + int(batches * job.batch_size / rate * NS_PER_S)
             if not self._wait_until(due_ns, signals):
                 return
-            number = (batches + job.producer) % job.partitions
-            self._feed.under_way[number] += 1
-            self._hand_over(number, 1, due_ns)
+            partition = (batches + job.producer) % job.partitions
+            self._feed.under_way[partition] += 1
+            self._hand_over(partition, 1, due_ns)
             batches += 1
 
     def _wait_until(self, due_ns: int, signals: Signals) -> bool:
@@ -179,7 +183,7 @@ class Producer:
             return None
         return self._order.messages - (self._counter - self._window_began)
 
-    def _hand_over(self, number: int, batches: int, sent_ns: int) -> None:
+    def _hand_over(self, partition: int, batches: int, sent_ns: int) -> None:
         """Give batches of one partition to librdkafka, in one call."""
         job, left = self._job, self._left()
         messages = batches * job.batch_size if left is None else min(batches * job.batch_size, left)
@@ -187,8 +191,8 @@ class Producer:
         for row, value in zip(rows, self._stock.take(messages), strict=True):
             row["value"] = value
         each = None if self._history is None else partial(self._on_end, self._history, sent_ns)
-        lasts = self._ask_for_ends(rows, number, sent_ns)
-        taken = self._kafka.produce_batch(job.topic, rows, partition=number, on_delivery=each)
+        lasts = self._ask_for_ends(rows, partition, sent_ns)
+        taken = self._kafka.produce_batch(job.topic, rows, partition=partition, on_delivery=each)
         if taken < messages:
             raise DriverError(f"librdkafka took {taken} of {messages} messages that were handed to it")
         for last in lasts:
@@ -196,23 +200,23 @@ class Producer:
         self._produced.sends.append((self._counter, sent_ns))
         self._counter += messages
 
-    def _ask_for_ends(self, rows: Sequence[dict[str, Any]], number: int, sent_ns: int) -> list[dict[str, Any]]:
+    def _ask_for_ends(self, rows: Sequence[dict[str, Any]], partition: int, sent_ns: int) -> list[dict[str, Any]]:
         """Put callbacks into the rows that end a batch, and return these."""
         lasts = []
         for first in range(0, len(rows), self._job.batch_size):
             stop = min(first + self._job.batch_size, len(rows))
             counters = range(self._counter + first, self._counter + stop)
-            rows[stop - 1]["callback"] = partial(self._on_batch_end, number, counters, sent_ns)
+            rows[stop - 1]["callback"] = partial(self._on_batch_end, partition, counters, sent_ns)
             lasts.append(rows[stop - 1])
         return lasts
 
     def _on_batch_end(
-        self, number: int, counters: range, sent_ns: int, error: KafkaError | None, message: Message
+        self, partition: int, counters: range, sent_ns: int, error: KafkaError | None, message: Message
     ) -> None:
-        self._feed.under_way[number] -= 1
+        self._feed.ended(partition)
         if error is None:
             self._slices.note(len(counters), sent_ns, monotonic_ns())
-        self._produced.note(number, counters, OK if error is None else status_of(error))
+        self._produced.note(partition, counters, OK if error is None else status_of(error))
         if self._history is not None:
             self._on_end(self._history, sent_ns, error, message)
 
@@ -224,11 +228,11 @@ class Producer:
             outcome = FAIL if detail in _NEVER_SENT else UNKNOWN
         elif self._job.acks == 0:  # it left, and nobody knows where it came
             outcome = UNKNOWN
-        number = message.partition()
-        assert number is not None, "each message is sent to a partition"
+        partition = message.partition()
+        assert partition is not None, "each message is sent to a partition"
         first = (self._job.producer << COUNTER_BITS) + counter_of(message)
         offset = NO_OFFSET if outcome != OK or offset is None else offset
-        history.note(Operation(SEND, number, first, 1, offset, sent_ns, monotonic_ns(), outcome, detail))
+        history.note(Operation(SEND, partition, first, 1, offset, sent_ns, monotonic_ns(), outcome, detail))
 
     def _tell_of_work(self, signals: Signals) -> None:
         if self._produced.acknowledged:

@@ -53,6 +53,20 @@ def test_a_partition_that_is_slow_holds_up_nobody() -> None:
     assert {partition for partition, _ in feed.next(None)} == {1, 2}
 
 
+@given(st.integers(1, 3), st.integers(1, 5), st.lists(st.integers(0, 2), max_size=60))
+def test_where_a_partition_has_room_the_feed_says_so(partitions: int, in_flight: int, ended: list[int]) -> None:
+    feed = Feed(partitions, in_flight, **SMALL)
+    assert feed.hungry
+    for partition in ended:
+        while feed.hungry:
+            feed.next(None)
+        assert feed.next(None) == []
+        feed.ended(partition % partitions)
+    while feed.hungry:
+        feed.next(None)
+    assert min(feed.under_way) > 2 * in_flight
+
+
 def test_several_batches_go_in_one_call_where_in_flight_allows_and_calls_stay_short() -> None:
     assert {count for _, count in Feed(3, 5, **SMALL).next(None)} == {5}
     assert {count for _, count in Feed(3, 1, **SMALL).next(None)} == {1}
