@@ -52,7 +52,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """The queries of Spark's."""
+    """The queries, by Spark."""
 
     spark: SparkSession
     records: Records

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.engine import TRIAL
+from analysis.engine import TRIAL, Engine
 from analysis.findings import Findings
 from analysis.measures.latency import QUANTILES
 from analysis.pipeline import computed
@@ -29,7 +29,12 @@ SLICE_NS = 20_000_000
 
 def of(trials: Iterable[MadeTrial], manifest: Mapping[str, Any] | None = None) -> Findings:
     """What the analysis finds of these trials, each of which has both roles."""
-    return computed(MadeEngine([_Trial.of(made) for made in trials]), lambda step: None, manifest or {})
+    return computed(engine(trials), lambda step: None, manifest or {})
+
+
+def engine(trials: Iterable[MadeTrial]) -> Engine:
+    """The sums of these trials."""
+    return MadeEngine([_Trial.of(made) for made in trials])
 
 
 def small() -> Findings:

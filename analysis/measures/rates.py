@@ -22,6 +22,8 @@ MESSAGES_MIN, BATCHES_MIN = 1_000, 50  # of a timed window
 AXES = ("message_size", "batch_size", "mode")
 CELL = ("cell", "others", *AXES)
 ARCHITECTURE = ("architecture", "architecture_rank")
+# In place of a slice's number: done before the window opened, after it closed.
+BEFORE, AFTER = -1, -2
 MEASURED = "measured"
 CALIBRATION = "calibration"
 _COUNTS = ("sent", "acknowledged", "stored", "consumed")
@@ -104,11 +106,10 @@ def stretch(window: Found, sums: Sums | None) -> Stretch | None:
         return None
     if window["opened_ns"] is None:
         return Stretch(sums.messages, sums.first_ns, sums.last_ns)
-    inside = [one for number, one in sums.slices.items() if number >= 0]
-    before = [one.end_ns for number, one in sums.slices.items() if number == -1]
+    inside = [one for number, one in sums.slices.items() if number not in (BEFORE, AFTER)]
     if not inside:
         return None
-    start_ns = max(before, default=window["opened_ns"])
+    start_ns = sums.slices[BEFORE].end_ns if BEFORE in sums.slices else window["opened_ns"]
     skipped = leading(inside, start_ns, sums.messages / sums.requests)
     from_ns = inside[skipped - 1].end_ns if skipped else start_ns
     last_ns = inside[-1].end_ns

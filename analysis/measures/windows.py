@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as fn
 
+from analysis.measures.rates import AFTER, BEFORE
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SLICE_NS = 20_000_000
 SLICES_MAX = 250  # of one window
-BEFORE, AFTER = -1, -2  # where a slice's number would be: done before the window opened, after it closed
-CLIENTS = {"production": "producer", "consumption": "consumer"}
-ROLES_OF = {"production": ("production",), "consumption": ("consumption",), "both": ("production", "consumption")}
 
 
 def role_of_client(client: Column) -> Column:

@@ -84,7 +84,8 @@ def _trial(made: MadeTrial, rows: int, seed: int) -> tuple[dict[str, object], pa
     row = made_records.trial_row(made)
     counts = dict.fromkeys(("sent", "acknowledged", "stored", "consumed"), rows // 2 * 20)
     parts = pa.concat_tables(_requests(made.trial_id, role, rows // 2, seed) for role in ("producer", "consumer"))
-    return row | counts, parts, made_records.latency_rows(made)
+    # Its rows are single requests, so their latencies are told, too.
+    return row | counts | {"driver": "grpc"}, parts, made_records.latency_rows(made)
 
 
 def _requests(trial_id: str, role: str, rows: int, seed: int) -> pa.Table:

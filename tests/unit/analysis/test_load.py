@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,9 +11,6 @@ from analysis.errors import InputError
 from tests import former_records, made_records
 from tests.made_records import MadeTrial
 from workloads import results
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -132,32 +128,6 @@ def test_trials_of_before_that_name_no_system_are_good(former: Path) -> None:
     assert load.check(former) > 0
     rewrite(path, pq.read_table(path).drop_columns(["fsync"]))
     refused(former, str(path), "no column 'fsync'")
-
-
-@pytest.mark.java
-def test_what_records_of_version_2_lack_is_filled_wherever_they_lie(spark: SparkSession, former: Path) -> None:
-    rewrite(trial_file(former), pq.read_table(trial_file(former)).drop_columns(["system"]))
-    load.check_elsewhere(spark, former.as_uri())
-    for place in (former, former.as_uri()):
-        records = load.load(spark, place)
-        trials = {row.trial_id: row.asDict(recursive=True) for row in records.trials.collect()}
-        assert {(row["system"], row["settings"], row["in_flight"]) for row in trials.values()} == {
-            ("brokerlab", None, None)
-        }
-        windows = {
-            name: [
-                (w["number"], w["window"], w["round"], w["attempt"], w["opened_ns"], w["foreign_cores"]) for w in own
-            ]
-            for name, row in trials.items()
-            if (own := row["windows"])
-        }
-        split, both = MadeTrial("dsbs").trial_id, MadeTrial("static", mode="streaming").trial_id
-        assert windows[split] == [(1, name, 1, 1, None, None) for name in ("production", "consumption")]
-        assert windows[both] == [(1, "both", 1, 1, None, None)]
-        assert {entry["number"] for row in trials.values() for entry in row["resources"]} == {1}
-        assert {row.window_number for row in records.requests.union(records.requests).collect()} == {1}
-        assert {row.window_number for row in records.latency.collect()} == {1}
-        assert not {"messages", "to_consume"} & set(records.trials.columns)
 
 
 def test_a_manifest_of_version_2_is_a_runs_and_another_is_not() -> None:

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.findings import Findings
-from analysis.measures.windows import CLIENTS
 from analysis.statistics.intervals import interval
+from tests import made_findings
 from workloads.results import REQUESTS
 from workloads.run.precision import rates_of, ratio_interval
 
@@ -25,10 +25,11 @@ def test_the_interval_of_a_ratio_is_the_reports() -> None:
 
 
 def test_the_rates_of_a_trial_are_the_reports(found: Findings, run_folder: Path) -> None:
+    clients = {role: client for client, role in made_findings.ROLES.items()}
     expected: dict[str, dict[str, float]] = {}
     for row in found.trials:
         rate = row["messages_done"] / row["window_s"]
-        expected.setdefault(row["trial_id"], {})[CLIENTS[row["role"]]] = rate
+        expected.setdefault(row["trial_id"], {})[clients[row["role"]]] = rate
     tables = [pq.read_table(path) for path in (run_folder / REQUESTS).glob("*.parquet")]
     assert {table.column("trial_id")[0].as_py(): rates_of(table) for table in tables} == {
         trial: pytest.approx(rates) for trial, rates in expected.items()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from analysis.measures import rates
-from analysis.measures.rates import Key, Sums
-from analysis.measures.windows import AFTER, BEFORE, SLICE_NS
+from analysis.measures.rates import AFTER, BEFORE, Key, Sums
+from analysis.measures.windows import SLICE_NS
 from tests.made_records import MadeTrial, trial_row
 
 SECOND = 1_000_000_000

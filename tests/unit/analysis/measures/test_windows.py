@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analysis.measures import windows
-from analysis.measures.windows import AFTER, BEFORE, SLICE_NS, SLICES_MAX
+from analysis.measures.rates import AFTER, BEFORE
+from analysis.measures.windows import SLICE_NS, SLICES_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
