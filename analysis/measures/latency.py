@@ -148,8 +148,9 @@ def load(found: Iterable[Found], names: Sequence[Row], trials: Iterable[Found], 
     by_kind = {(row["name"], row["kind"]): row for row in found}
     achieved: dict[tuple[object, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in valid:
-        if row["cell"] in asked and row["role"] == "production" and row["rps"] is not None:
-            achieved[tuple(row[name] for name in _GROUP)][row["try"]].append(row["rps"])
+        # A window of few messages has no rate that could be compared, and here none is.
+        if row["cell"] in asked and row["role"] == "production" and row["messages"]:
+            achieved[tuple(row[name] for name in _GROUP)][row["try"]].append(row["messages"] / row["window_s"])
     rows = []
     for place, name in enumerate(names):
         blocks = achieved.get(tuple(name.values()))

@@ -60,9 +60,13 @@ def test_quantiles_of_the_windows_named_are_the_same(engines: tuple[Engine, Engi
 def test_slices_of_the_windows_looked_at_are_the_same(engines: tuple[Engine, Engine]) -> None:
     first = made_records.START_NS
     table = pa.table({
-        "trial_id": [MADE[0].trial_id] * 2, "role": ["production", "consumption"],
-        "number": pa.array([1, 3], pa.int32()), "place": pa.array([0, 1], pa.int32()), "first_ns": [first, first + 900_000_000],
-        "last_ns": [first + 400_000_000, first + 1_200_000_000], "slice_ns": [20_000_000] * 2,
+        "trial_id": [MADE[0].trial_id] * 2,
+        "role": ["production", "consumption"],
+        "number": pa.array([1, 3], pa.int32()),
+        "place": pa.array([0, 1], pa.int32()),
+        "first_ns": [first, first + 900_000_000],
+        "last_ns": [first + 400_000_000, first + 1_200_000_000],
+        "slice_ns": [20_000_000] * 2,
     })  # fmt: skip
     here, there = (in_order(engine.slices(table)) for engine in engines)
     assert {row["place"] for row in here} == {0, 1}
