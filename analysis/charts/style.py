@@ -198,12 +198,13 @@ def labels_at_ends(axes: Axes, ends: Sequence[tuple[float, str, Look]]) -> None:
 
 
 def apart(places: Sequence[float], gap: float) -> list[float]:
-    """Rising places moved so that neighbours are at least `gap` apart, around where they were."""
+    """Rising places moved so that neighbours are at least `gap` apart, around where they were and not above the top."""
     moved: list[float] = []
     for place in places:
         moved.append(place if not moved else max(place, moved[-1] + gap))
     shift = sum(moved) / len(moved) - sum(places) / len(places) if places else 0.0
-    return [place - shift for place in moved]
+    last = len(moved) - 1
+    return [min(place - shift, 1 - gap * (last - number)) for number, place in enumerate(moved)]
 
 
 def log_ratio_axis(axes: Axes, ends: Sequence[float]) -> None:

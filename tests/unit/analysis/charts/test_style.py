@@ -37,6 +37,7 @@ def test_labels_that_would_lie_upon_each_other_are_moved_apart_around_their_midd
     assert sum(moved) == pytest.approx(0.5 + 0.51 + 0.52 + 0.9)
     assert style.apart([0.1, 0.9], 0.05) == [0.1, 0.9]
     assert style.apart([], 0.05) == []
+    assert max(style.apart([0.97, 0.98, 0.99], 0.1)) <= 1
 
 
 @pytest.mark.parametrize("ends", [(0.98, 1.02), (0.3, 1.2), (0.5, 20.0), (1e-3, 1e3)])
