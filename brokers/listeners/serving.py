@@ -11,10 +11,11 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from brokers.listeners.dispatch import Dispatch, Outcome, read_fetch
+from brokers.listeners.dispatch import Dispatch, Outcome, Promised, read_fetch
 from brokers.listeners.events import ASKED, Answer, Event, Needs, Requests
 from brokers.listeners.intake import ENDED
 from brokers.listeners.pipeline import CLOSING, SERVING
+from brokers.listeners.requests.commit import KEEPING_FAILED
 from brokers.listeners.requests.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
 from brokers.listeners.requests.produce import Run
 from brokers.listeners.service import LookUp
@@ -51,6 +52,7 @@ class Serving:
         self._tell = connection.tell
         self._run = Run(service)
         self._dispatch = Dispatch(service, connection.host)
+        self._commits: list[Promised] = []  # promised last
         self.wait: Wait | None = None
 
     # --- what the pipeline asks for -----------------------------------------------------------------------
@@ -194,14 +196,35 @@ class Serving:
         if event is _ANSWERED:
             self._tell(event, Answer(what))
         elif event is Event.PROMISED:
-            self._promise(self._connection.spawn(what), commits=True)
+            self._promise_commit(what)
         else:
             self._tell(event)
             self._connection.spawn(what).add_done_callback(self._unblocked)
 
-    def _promise(self, pieces: asyncio.Future[Pieces], *, commits: bool = False) -> None:
+    def _promise_commit(self, promised: Promised) -> None:
+        """Commits in a row that wait for one and the same write have one answer."""
+        unsent = self._pipeline.answers.unsent
+        if self._commits and self._commits[0].kept is promised.kept and unsent and unsent[-1].promised is self._commits:
+            self._commits.append(promised)
+            return
+        self._commits = [promised]
+        answer = Answer(commits=True)
+        answer.promised = self._commits
+        promised.kept.add_done_callback(partial(self._committed, answer, self._commits))
+        self._tell(Event.PROMISED, answer)
+
+    def _committed(self, answer: Answer, commits: list[Promised], kept: asyncio.Future[None]) -> None:
+        if kept.cancelled():
+            answer.pieces = []
+        elif (error := kept.exception()) is None or isinstance(error, KEEPING_FAILED):
+            answer.pieces = [promised.answer(error) for promised in commits]
+        else:
+            answer.error = error
+        self._tell(Event.KNOWN, answer)
+
+    def _promise(self, pieces: asyncio.Future[Pieces]) -> None:
         """Answer once that is known, and let others pass."""
-        answer = Answer(commits=commits)
+        answer = Answer()
         pieces.add_done_callback(partial(self._known, answer))
         self._tell(Event.PROMISED, answer)
 
