@@ -140,17 +140,15 @@ class Requests:
 
 
 class Answer:
-    """`pieces` is None until it is known, and stays so after an `error`; `lent` says that some of them lie in files.
-    `promised` is the shell's own: what the answer waits for."""
+    """`pieces` is None until it is known, and stays so after an `error`; `lent` says that some of them lie in files."""
 
-    __slots__ = ("commits", "error", "lent", "pieces", "promised")
+    __slots__ = ("commits", "error", "lent", "pieces")
 
     def __init__(self, pieces: Sequence[Records] | None = None, *, lent: bool = False, commits: bool = False) -> None:
         self.pieces = pieces
         self.lent = lent
         self.commits = commits
         self.error: BaseException | None = None
-        self.promised: object = None
 
     @property
     def bytes_in_memory(self) -> int:
