@@ -350,7 +350,7 @@ class Coordinator(ABC):
         if rest is None:
             return None
         kept = asyncio.ensure_future(self._delay.after(rest) if self._delay else rest)
-        kept.add_done_callback(lambda _: self.meter.called("commit", monotonic_ns() - start))
+        self.meter.waits("commit", kept, start)
         return kept
 
     async def committed_offsets(self, group: str) -> Mapping[TopicPartition, Committed]:

@@ -7,6 +7,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable
 
 T = TypeVar("T")
@@ -22,6 +23,24 @@ class Cost:
     wait_ns: int = 0
 
 
+class Waiters:
+    """Calls of a verb that wait for one and the same future; they are counted when it is over."""
+
+    def __init__(self, meter: Meter, kind: str, awaited: asyncio.Future[None]) -> None:
+        self._meter = meter
+        self._kind = kind
+        self.awaited = awaited
+        self._calls = self._since_ns = 0
+        awaited.add_done_callback(self._over)
+
+    def add(self, since_ns: int) -> None:
+        self._calls += 1
+        self._since_ns += since_ns
+
+    def _over(self, _: asyncio.Future[None]) -> None:
+        self._meter.called(self._kind, self._calls * monotonic_ns() - self._since_ns, calls=self._calls)
+
+
 class Meter:
     """Kind -> cost. Verbs count their calls and waiting (`Coordinator` does); whoever sends counts what it sends.
 
@@ -31,6 +50,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._costs: dict[str, Cost] = {}
+        self._waiters: Waiters | None = None
 
     def of(self, kind: str) -> Cost:
         """The row of a kind, to be counted up in place."""
@@ -52,6 +72,12 @@ class Meter:
             return await work
         finally:
             self.called(kind, monotonic_ns() - start)
+
+    def waits(self, kind: str, awaited: asyncio.Future[None], since_ns: int) -> None:
+        """Count a call that waits since then, when what it waits for is over. Several may wait for the same."""
+        if self._waiters is None or self._waiters.awaited is not awaited:
+            self._waiters = Waiters(self, kind, awaited)
+        self._waiters.add(since_ns)
 
     def sent(self, kind: str, size_bytes: int, *, requests: int = 1) -> None:
         """Count messages to others and their bytes; an answer's bytes are counted with `requests=0`."""

@@ -39,6 +39,7 @@ def text(characters_max: int) -> Allowed:
     )
 
 
+DELAY_US: Final = whole(0, 10_000_000)
 TRUTH: Final = Allowed("true or false", lambda value: isinstance(value, bool))
 LIST: Final = Allowed("a list", lambda value: isinstance(value, list))
 MAPPING: Final = Allowed("a mapping", lambda value: isinstance(value, dict))

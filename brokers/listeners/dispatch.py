@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from brokers.listeners.events import Event, Needs
-from brokers.listeners.requests.commit import commit_one
+from brokers.listeners.requests.commit import commit_fault, commit_one
 from brokers.listeners.requests.table import HANDLERS
 from brokers.listeners.service import Caller
 from brokers.wire.apis import fetch as fetch_wire
@@ -21,12 +21,25 @@ if TYPE_CHECKING:
 
     from brokers.listeners.answers import Pieces
     from brokers.listeners.service import Service
+    from coordinators.errors import CoordinationError, JournalFailed
 
-# ANSWERED with pieces, PROMISED or BLOCKED with a coroutine for them; or what it needs, not begun.
+# ANSWERED with pieces, PROMISED with `Promised`, BLOCKED with a coroutine for pieces; or what it needs, not begun.
 Outcome = tuple[Event, Any] | Needs
 _COMMIT: Final = ApiKey.OFFSET_COMMIT.name
 _ANSWERED: Final = Event.ANSWERED
 _NOT_BEGUN: Final = Needs.COMMITS
+
+
+class Promised(NamedTuple):
+    """A commit that waits to be `kept`."""
+
+    kept: asyncio.Future[None]
+    template: CommitTemplate
+    commit: SingleCommit
+
+    def answer(self, error: CoordinationError | JournalFailed | None) -> bytes:
+        """When it is over."""
+        return self.template.answer(self.commit, ErrorCode.NONE if error is None else commit_fault(error))
 
 
 class Dispatch:
@@ -66,10 +79,10 @@ class Dispatch:
 
     def _commit_one(self, template: CommitTemplate, commit: SingleCommit) -> Outcome:
         self._service.metrics.kafka.add(_COMMIT)
-        outcome = commit_one(self._service, template, commit)
-        if isinstance(outcome, ErrorCode):
-            return _ANSWERED, [template.answer(commit, outcome)]
-        return Event.PROMISED, _commit_answer(template, commit, outcome)
+        kept = commit_one(self._service, template, commit)
+        if isinstance(kept, ErrorCode):
+            return _ANSWERED, [template.answer(commit, kept)]
+        return Event.PROMISED, Promised(kept, template, commit)
 
 
 def read_fetch(frame: bytes) -> FetchRequest:
@@ -80,7 +93,3 @@ def read_fetch(frame: bytes) -> FetchRequest:
 
 async def _answer(header: RequestHeader, api: Api, result: Awaitable[object]) -> Pieces:
     return [answer(header, api, await result)]
-
-
-async def _commit_answer(template: CommitTemplate, commit: SingleCommit, outcome: Awaitable[ErrorCode]) -> Pieces:
-    return [template.answer(commit, await outcome)]

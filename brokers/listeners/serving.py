@@ -11,12 +11,14 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from brokers.listeners.dispatch import Dispatch, Outcome, read_fetch
+from brokers.listeners.dispatch import Dispatch, Outcome
 from brokers.listeners.events import ASKED, Answer, Event, Needs, Requests
 from brokers.listeners.intake import ENDED
 from brokers.listeners.pipeline import CLOSING, SERVING
 from brokers.listeners.requests.fetch import READ_BEHIND_BYTES_MAX, READ_BYTES_MAX, Reading, Wait, session_fault
+from brokers.listeners.requests.named import named
 from brokers.listeners.requests.produce import Run
+from brokers.listeners.requests.promised import PromisedCommits
 from brokers.listeners.service import LookUp
 from brokers.wire.apis import fetch as fetch_wire
 from brokers.wire.apis.fetch import FetchRequest
@@ -25,15 +27,12 @@ from brokers.wire.errors import ErrorCode, Malformed
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from brokers.listeners.answers import Pieces
     from brokers.listeners.connection import Connection
     from brokers.listeners.service import Service
     from brokers.replication.replica import Leadership
 
 _PRODUCE: Final = b"\0\0"
-_FETCHES: Final = ApiKey.FETCH.to_bytes(2)
 _FETCH: Final = ApiKey.FETCH.name
 _ANSWERED: Final = Event.ANSWERED
 _SERVED: Final = Event.SERVED
@@ -51,6 +50,7 @@ class Serving:
         self._tell = connection.tell
         self._run = Run(service)
         self._dispatch = Dispatch(service, connection.host)
+        self._commits = PromisedCommits(self._pipeline.answers, self._tell)
         self.wait: Wait | None = None
 
     # --- what the pipeline asks for -----------------------------------------------------------------------
@@ -79,12 +79,12 @@ class Serving:
         """Begin to ask for the leaders that requests need, if they need any."""
         if self._pipeline.state >= CLOSING:
             return
-        named = self._named(kept)
-        if len(named) > 1:  # if there is but one, it is the one that was not known
+        wanted = named(kept, self._run)
+        if len(wanted) > 1:  # if there is but one, it is the one that was not known
             known_leader = self._service.known_leader
-            named = {at: count for at, count in named.items() if known_leader(at) is None}
-        if named:
-            kept.look_up = LookUp(self._service, named, self._looked_up)
+            wanted = {at: count for at, count in wanted.items() if known_leader(at) is None}
+        if wanted:
+            kept.look_up = LookUp(self._service, wanted, self._looked_up)
         else:
             kept.look_up = None
             self._tell(Event.LOOKED_UP, [kept])
@@ -194,14 +194,14 @@ class Serving:
         if event is _ANSWERED:
             self._tell(event, Answer(what))
         elif event is Event.PROMISED:
-            self._promise(self._connection.spawn(what), commits=True)
+            self._commits.add(what)
         else:
             self._tell(event)
             self._connection.spawn(what).add_done_callback(self._unblocked)
 
-    def _promise(self, pieces: asyncio.Future[Pieces], *, commits: bool = False) -> None:
+    def _promise(self, pieces: asyncio.Future[Pieces]) -> None:
         """Answer once that is known, and let others pass."""
-        answer = Answer(commits=commits)
+        answer = Answer()
         pieces.add_done_callback(partial(self._known, answer))
         self._tell(Event.PROMISED, answer)
 
@@ -247,34 +247,6 @@ class Serving:
         self._tell(_ANSWERED, Answer(reading.answer(), lent=reading.lent))
 
     # --- looking up ---------------------------------------------------------------------------------------
-
-    def _named(self, kept: Requests) -> dict[TopicPartition, int]:
-        """How many requests name each partition whose leader matters to them. What is malformed is so in its turn."""
-        named: dict[TopicPartition, int] = {}
-        data, number, run = kept.data, kept.number, self._run
-        if kept.alike > number and data.startswith(_PRODUCE, kept.frames[number][0]):
-            at = run.named_by_row(data, kept.view, *kept.frames[number], kept.alike - number)
-            if at is not None:
-                named[at], number = kept.alike - number, kept.alike
-        try:
-            for start, end in kept.frames[number:]:
-                ats: Iterable[TopicPartition] = ()
-                if data.startswith(_PRODUCE, start):
-                    ats = run.named(data, kept.view, start, end)
-                elif data.startswith(_FETCHES, start):
-                    ats = self._named_by_fetch(kept, start, end)
-                for at in ats:
-                    named[at] = named.get(at, 0) + 1
-        except Malformed:
-            return named
-        return named
-
-    def _named_by_fetch(self, kept: Requests, start: int, end: int) -> Iterable[TopicPartition]:
-        """Raises `Malformed`."""
-        fetch = kept.fetches.get(start)
-        if fetch is None:
-            fetch = kept.fetches[start] = read_fetch(bytes(kept.view[start:end]))
-        return {TopicPartition(part.topic, part.partition) for part in fetch.parts}
 
     def _looked_up(self) -> None:
         """All that can be begun now are told of together."""

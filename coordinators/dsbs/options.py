@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from coordinators import settings
 from coordinators.dsbs.tables.messages import CLUSTER_CHARACTERS_MAX
 from coordinators.errors import InvalidRequest
-from coordinators.waits.delay import DELAY_US_MAX
 
 Milliseconds = Annotated[int, settings.whole(1, 3_600_000)]
 Count = Annotated[int, settings.whole(1, 1000)]
@@ -37,7 +36,7 @@ class Settings:
     offsets: Annotated[
         Literal["journal_copied", "journal", "memory"], settings.word("journal_copied", "journal", "memory")
     ] = "journal_copied"
-    delay_us: Annotated[int, settings.whole(0, DELAY_US_MAX)] = 0
+    delay_us: Annotated[int, settings.DELAY_US] = 0
     push_all_max: Count = 50
     fanout: Count = 4
 

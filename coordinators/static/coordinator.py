@@ -17,10 +17,9 @@ from coordinators.errors import JournalFailed, UnknownTopic, Unreadable, Unsuppo
 from coordinators.model import Creation, Partition, Topic, TopicPartition, TopicSettings
 from coordinators.offsets import NoJournal, OffsetTable, TableOffsets
 from coordinators.placement import place
-from coordinators.settings import read, whole, word
+from coordinators.settings import DELAY_US, read, word
 from coordinators.static.topics import Entry, StaticTopics
 from coordinators.strict_json import decoded, encoded
-from coordinators.waits.delay import DELAY_US_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection
@@ -35,7 +34,7 @@ class Options:
 
     metadata: Annotated[Literal["memory", "lookup"], word("memory", "lookup")] = "memory"
     offsets: Annotated[Literal["memory", "journal"], word("memory", "journal")] = "journal"
-    delay_us: Annotated[int, whole(0, DELAY_US_MAX)] = 0
+    delay_us: Annotated[int, DELAY_US] = 0
 
 
 class StaticCoordinator(Coordinator):

@@ -10,13 +10,12 @@ import time
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
 T = TypeVar("T")
-DELAY_US_MAX: Final = 10_000_000
 
 
 class Delay:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from coordinators.errors import InvalidRequest
-from coordinators.settings import Allowed, read, whole, word
-from coordinators.waits.delay import DELAY_US_MAX
+from coordinators.settings import DELAY_US, Allowed, read, whole, word
 
 _HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([1-9][0-9]{0,4})")
 _CHROOT: Final = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9_.-]+)*")
@@ -40,7 +39,7 @@ class Options:
     offsets_interval_ms: Annotated[int, whole(1, 3_600_000)] = 0  # given if, and only if, offsets is that
     session_timeout_ms: Annotated[int, whole(1_000, 300_000)] = 6_000
     doubt_ms: Annotated[int, whole(20, 60_000)] = 500  # where metadata is "watch"
-    delay_us: Annotated[int, whole(0, DELAY_US_MAX)] = 0
+    delay_us: Annotated[int, DELAY_US] = 0
     auth: Annotated[str | None, _shaped(_AUTH, "user:password", secret=True)] = None
 
 

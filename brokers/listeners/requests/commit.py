@@ -5,7 +5,7 @@ Where an experiment commits after every batch, `commit_one` is on the path of ea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 from brokers.listeners.requests.groups import serves
 from brokers.listeners.service import code_of
@@ -22,12 +22,14 @@ from coordinators.errors import CoordinationError, InvalidRequest, JournalFailed
 from coordinators.model import COMMIT_METADATA_MAX, Committed, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+    import asyncio
+    from collections.abc import Awaitable, Iterable, Mapping
 
     from brokers.listeners.service import Caller, Service
     from brokers.wire.apis.offsets import CommitTemplate, OffsetCommitRequest, OffsetFetchRequest, SingleCommit
 
 _NOTHING = Committed(offset=-1)
+KEEPING_FAILED: Final = (CoordinationError, JournalFailed)
 
 
 async def commit(service: Service, caller: Caller, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -60,10 +62,8 @@ async def commit(service: Service, caller: Caller, request: OffsetCommitRequest)
     )
 
 
-def commit_one(
-    service: Service, template: CommitTemplate, commit: SingleCommit
-) -> ErrorCode | Coroutine[Any, Any, ErrorCode]:
-    """A commit of one partition: what came of it, or a coroutine for that where the coordination layer has to wait."""
+def commit_one(service: Service, template: CommitTemplate, commit: SingleCommit) -> ErrorCode | asyncio.Future[None]:
+    """A commit of one partition: what came of it, or a future where the coordination layer has to wait."""
     fault = _group_fault(service, template.request) or _place_fault(commit.offset, commit.metadata)
     if fault:
         return fault
@@ -74,20 +74,20 @@ def commit_one(
     }
     try:
         rest = service.coordinator.begin_commit(template.request.group_id, offsets)
-    except (CoordinationError, JournalFailed) as error:
-        return _commit_fault(error)
-    return ErrorCode.NONE if rest is None else _awaited(rest)
+    except KEEPING_FAILED as error:
+        return commit_fault(error)
+    return ErrorCode.NONE if rest is None else rest
 
 
 async def _awaited(rest: Awaitable[None]) -> ErrorCode:
     try:
         await rest
-    except (CoordinationError, JournalFailed) as error:
-        return _commit_fault(error)
+    except KEEPING_FAILED as error:
+        return commit_fault(error)
     return ErrorCode.NONE
 
 
-def _commit_fault(error: CoordinationError | JournalFailed) -> ErrorCode:
+def commit_fault(error: CoordinationError | JournalFailed) -> ErrorCode:
     match error:
         case Unavailable() | JournalFailed():  # clients take a storage error here for the end, and it passes
             return ErrorCode.COORDINATOR_NOT_AVAILABLE

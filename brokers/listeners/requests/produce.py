@@ -22,7 +22,7 @@ from brokers.wire.framing import SIZE_BYTES
 from coordinators.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from brokers.listeners.requests.targets import Asked
     from brokers.listeners.requests.unacknowledged import Answer, Answers, Codes, Unacknowledged, Waits
@@ -106,7 +106,7 @@ class Run:
         """Begin with as many requests as `count`, the first in `data[start:end]` and all of its size. False where they
         have to be taken one by one."""
         assert not self._asked
-        route = self._route_of_row(data, view, start, end, count)
+        route = self.route_of_row(data, view, start, end, count)
         if route is None:
             return False
         self._last = route
@@ -120,19 +120,17 @@ class Run:
         self._asked.append((target.together, 0, 0))
         return True
 
-    def named(self, data: bytearray, view: memoryview, start: int, end: int) -> Collection[TopicPartition]:
-        """The partitions whose leaders a request needs. Raises `Malformed`."""
-        route = self._route(data, view, start)
-        if route is not None:
-            return (route.target.at,)
-        return {TopicPartition(part.topic, part.partition) for part in wire.read(data, start, end).parts}
+    def route(self, data: bytearray, view: memoryview, start: int) -> Route | None:
+        """The way that a request goes, if it is like one before."""
+        last = self._last
+        fits = last is not None and data.startswith(last.key, start + CORRELATION_END)
+        return last if last is not None and fits and data.startswith(last.head, start) else self._other(view, start)
 
-    def named_by_row(
-        self, data: bytearray, view: memoryview, start: int, end: int, count: int
-    ) -> TopicPartition | None:
-        """The partition that `take_row` would append to, if there is one."""
-        route = self._route_of_row(data, view, start, end, count)
-        return None if route is None else route.target.at
+    def route_of_row(self, data: bytearray, view: memoryview, start: int, end: int, count: int) -> Route | None:
+        """The route of `count` requests, as far as the first and the last of them tell."""
+        route = self.route(data, view, start)
+        last = start + (count - 1) * (end - start + SIZE_BYTES)
+        return route if route is not None and data.startswith(route.key, last + CORRELATION_END) else None
 
     def finish(self) -> Answers:
         """Append everything: the answers, in the order of the requests."""
@@ -151,11 +149,6 @@ class Run:
 
     # --- taking -------------------------------------------------------------------------------------------
 
-    def _route(self, data: bytearray, view: memoryview, start: int) -> Route | None:
-        last = self._last
-        fits = last is not None and data.startswith(last.key, start + CORRELATION_END)
-        return last if last is not None and fits and data.startswith(last.head, start) else self._other(view, start)
-
     def _other(self, view: memoryview, start: int) -> Route | None:
         """The route of a request, which is not the last one."""
         for key_end in self._key_ends:
@@ -165,12 +158,6 @@ class Run:
             if route is not None:
                 return route
         return None
-
-    def _route_of_row(self, data: bytearray, view: memoryview, start: int, end: int, count: int) -> Route | None:
-        """The route of `count` requests, as far as the first and the last of them tell."""
-        route = self._route(data, view, start)
-        last = start + (count - 1) * (end - start + SIZE_BYTES)
-        return route if route is not None and data.startswith(route.key, last + CORRELATION_END) else None
 
     def _begin(self, target: Target) -> bool:
         """Find out whether this broker may append to `target`; False if somebody else must be asked."""

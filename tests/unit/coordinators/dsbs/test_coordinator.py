@@ -23,10 +23,12 @@ AT = TopicPartition("orders", 0)
 
 class FullJournal(MemoryJournal):
     full = False
+    writes = 0
 
     def append(self, *records: bytes) -> None:
         if self.full:
             raise JournalFailed("no room")
+        self.writes += 1
         super().append(*records)
 
 
@@ -244,3 +246,34 @@ def test_a_wrong_option_is_refused_with_what_is_allowed(options: dict[str, objec
     with pytest.raises(InvalidRequest) as refused:
         parse(options)
     assert str(refused.value).startswith(said)
+
+
+@asynchronous
+async def test_the_commits_of_a_turn_are_one_write_and_fail_together() -> None:
+    cluster = DsbsBackend(Path())
+    coordinator, journals = on_its_own_disk(cluster, 1)
+    await coordinator.start()
+    await coordinator.create_topic("orders", 3, 1)
+    ats = [TopicPartition("orders", number) for number in range(3)]
+    groups = ("readers", "others")
+    for group in groups:
+        await coordinator.commit_offsets(group, {at: Committed(0) for at in ats})
+    writes = journals["offsets"].writes
+
+    async def committed(offset: int) -> list[BaseException | None]:
+        commits = [coordinator.commit_offsets(groups[n % 2], {ats[n % 3]: Committed(offset + n)}) for n in range(12)]
+        return await asyncio.gather(*commits, return_exceptions=True)
+
+    assert await committed(10) == [None] * 12
+    assert journals["offsets"].writes == writes + 1
+    newest = {group: dict(await coordinator.committed_offsets(group)) for group in groups}
+    assert {place.offset for place in newest["others"].values()} == {17, 19, 21}
+    fill(journals)
+    assert [type(refused) for refused in await committed(50)] == [JournalFailed] * 12
+    assert {group: await coordinator.committed_offsets(group) for group in groups} == newest
+    fill(journals, full=False)
+    await cluster.close()
+    kept = Disk(journals.__getitem__)
+    assert {(row.group, row.at): row.offset for row in kept.offsets.values()} == {
+        (group, at): place.offset for group, places in newest.items() for at, place in places.items()
+    }

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 import pytest
 
-from coordinators.errors import InvalidRequest, JournalFailed, Unreadable
-from coordinators.model import TopicPartition, TopicSettings
+from coordinators.errors import InvalidRequest, JournalFailed, UnknownTopic, Unreadable
+from coordinators.model import Committed, TopicPartition, TopicSettings
 from coordinators.registry import BACK_ENDS, CoordinatorSetup, create
 from coordinators.static.coordinator import StaticCoordinator
-from tests.contract.backend import Journals, addressed, asynchronous
+from tests.contract.backend import Journals, MemoryJournal, addressed, asynchronous
 
 AT = TopicPartition("orders", 0)
 
@@ -109,3 +110,64 @@ def test_the_registry_makes_what_it_names() -> None:
     assert isinstance(create("static", setup(Journals())), StaticCoordinator)
     assert isinstance(create(BACK_ENDS["static"], setup(Journals())), StaticCoordinator)
     assert set(BACK_ENDS) >= {"static", "zookeeper"}
+
+
+class Refusing(MemoryJournal):
+    """Counts its writes, and refuses them while `full`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes = 0
+        self.full = False
+
+    def append(self, *records: bytes) -> None:
+        if self.full:
+            raise JournalFailed("no room")
+        self.writes += 1
+        super().append(*records)
+
+
+@asynchronous
+async def test_the_commits_of_a_turn_are_one_write_and_fail_together() -> None:
+    journal = Refusing()
+    broker = addressed(1)
+    made = {"topics": MemoryJournal(), "offsets": journal}
+    coordinator = StaticCoordinator(CoordinatorSetup(broker, (broker,), made.__getitem__, {}))
+    await coordinator.start()
+    await coordinator.create_topic("orders", 3, 1)
+    ats = [TopicPartition("orders", number) for number in range(3)]
+
+    async def committed(offset: int) -> list[BaseException | None]:
+        commits = [coordinator.commit_offsets(f"g-{n % 2}", {ats[n % 3]: Committed(offset)}) for n in range(6)]
+        return await asyncio.gather(*commits, return_exceptions=True)
+
+    assert await committed(1) == [None] * 6
+    assert journal.writes == 1
+    journal.full = True
+    assert [type(refused) for refused in await committed(2)] == [JournalFailed] * 6
+    for group in ("g-0", "g-1"):
+        assert set((await coordinator.committed_offsets(group)).values()) == {Committed(1)}
+    assert coordinator.meter.calls()["commit"] == 12
+
+
+@asynchronous
+async def test_commits_in_memory_are_kept_at_once_and_nothing_is_written() -> None:
+    journals = Journals()
+    coordinator = StaticCoordinator(setup(journals, offsets="memory"))
+    await coordinator.start()
+    await coordinator.create_topic("orders", 1, 1)
+    group = next(f"g-{n}" for n in range(99) if coordinator.group_coordinator(f"g-{n}") == 1)
+    assert coordinator.begin_commit(group, {AT: Committed(7)}) is None
+    assert await coordinator.committed_offsets(group) == {AT: Committed(7)}
+    assert journals.of(addressed(1))("offsets").records == []
+
+
+@asynchronous
+async def test_a_broker_that_asks_itself_is_answered_in_a_later_turn() -> None:
+    coordinator = StaticCoordinator(setup(Journals(), metadata="lookup"))
+    await coordinator.start()
+    await coordinator.create_topic("orders", 1, 1)
+    assert coordinator.known_leader(AT) is None
+    assert await coordinator.find_leader(AT) == coordinator.view().partition(AT)
+    with pytest.raises(UnknownTopic):
+        await coordinator.find_leader(TopicPartition("none", 0))
