@@ -33,12 +33,12 @@ MANY_METHODS: dict[str, str] = {
 }
 # What a newcomer searches for. ARCHITECTURE.md says where each is.
 WORDS = (
-    "acknowledgement", "audit", "authentication", "backpressure", "batch", "calibration", "checkpoint", "commit",
-    "compression", "controller", "CRC", "digest", "epoch", "fetch", "gossip", "heartbeat",
+    "acknowledgement", "audit", "authentication", "backpressure", "batch", "budget", "checkpoint", "commit",
+    "compression", "controller", "CRC", "digest", "epoch", "fetch", "foreign load", "gossip", "heartbeat",
     "histogram", "idempotent", "in-sync", "incarnation", "index", "interval", "journal", "lease",
     "manifest", "metadata", "offset", "quorum", "rebalance", "recovery", "report", "retention",
-    "segment", "sendfile", "session", "snapshot", "Spark", "succession", "tether", "topology",
-    "warm-up", "watch", "watermark",
+    "round", "segment", "sendfile", "session", "snapshot", "Spark", "succession", "tether", "topology",
+    "warm-up", "watch", "watermark", "window",
 )  # fmt: skip
 PATH = re.compile(rf"`((?:{'|'.join(PACKAGES)}|docs|tests)/[\w./-]*)`")
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
