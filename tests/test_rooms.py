@@ -23,8 +23,10 @@ SMALL: dict[str, str] = {
     "brokers/listeners/requests/table.py": "the table of handlers, which imports them all",
     "brokers/replication/errors.py": "what callers on both data paths catch",
     "workloads/commands/compare.py": "a command is a module",
+    "workloads/clients/drivers/kafka/library.py": "what producer and consumer of the driver share",
     "workloads/processes/tether.py": "a program of its own, started before anything is imported",
     "workloads/reference.py": "below the systems and the table of architectures, which both use it",
+    "workloads/run/rounds.py": "the design of the experiment, which a reader looks up by its name",
     "workloads/systems/registry.py": "the one place for a new system's line",
 }
 # Classes with many methods, and why they are not cut.

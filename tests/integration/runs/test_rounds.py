@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +25,7 @@ from workloads.spec.plan import Plan
 from workloads.trial.record import TrialRecord
 from workloads.trial.trial import TrialRun
 
-THREE: Final = (
-    "architectures: {dsbs: {coordinator: dsbs}, static: {coordinator: static}, again: {coordinator: static}}"
-)
+THREE: Final = "architectures: {dsbs: {coordinator: dsbs}, static: {coordinator: static}, again: {coordinator: static}}"
 TWO: Final = "architectures: {dsbs: {coordinator: dsbs}, static: {coordinator: static}}"
 ROUNDS: Final = 6
 TIMED = plan(
@@ -91,7 +89,7 @@ def test_a_round_takes_the_cell_through_all_architectures_in_the_order_of_the_sq
 @pytest.mark.parametrize("cell", TIMED.cells, ids=lambda cell: cell.mode)
 def test_no_two_windows_overlap_and_each_knows_its_place(timed: Path, cell: Any) -> None:
     found = windows_of(timed, cell.id)
-    for (_, one), (_, other) in zip(found, found[1:], strict=False):
+    for (_, one), (_, other) in pairwise(found):
         assert one["closed_ns"] < other["opened_ns"]
     places = [window["place"] for _, window in found]
     assert places == [1, 2, 3] * (len(found) // 3)
