@@ -26,8 +26,10 @@ SMALL: dict[str, str] = {
     "brokers/listeners/requests/table.py": "the table of handlers, which imports them all",
     "brokers/replication/errors.py": "what callers on both data paths catch",
     "workloads/commands/compare.py": "a command is a module",
+    "workloads/clients/drivers/kafka/library.py": "what producer and consumer of the driver share",
     "workloads/processes/tether.py": "a program of its own, started before anything is imported",
     "workloads/reference.py": "below the systems and the table of architectures, which both use it",
+    "workloads/run/rounds.py": "the design of the experiment, which a reader looks up by its name",
     "workloads/systems/registry.py": "the one place for a new system's line",
 }
 # Classes with many methods, and why they are not cut.
@@ -36,12 +38,12 @@ MANY_METHODS: dict[str, str] = {
 }
 # What a newcomer searches for. ARCHITECTURE.md says where each is.
 WORDS = (
-    "acknowledgement", "audit", "authentication", "backpressure", "batch", "calibration", "checkpoint", "commit",
-    "compression", "controller", "CRC", "digest", "epoch", "fetch", "gossip", "heartbeat",
+    "acknowledgement", "audit", "authentication", "backpressure", "batch", "budget", "checkpoint", "commit",
+    "compression", "controller", "CRC", "digest", "epoch", "fetch", "foreign load", "gossip", "heartbeat",
     "histogram", "idempotent", "in-sync", "incarnation", "index", "interval", "journal", "lease",
     "manifest", "metadata", "offset", "quorum", "rebalance", "recovery", "report", "retention",
-    "segment", "sendfile", "session", "snapshot", "Spark", "succession", "tether", "topology",
-    "warm-up", "watch", "watermark",
+    "round", "segment", "sendfile", "session", "snapshot", "Spark", "succession", "tether", "topology",
+    "warm-up", "watch", "watermark", "window",
 )  # fmt: skip
 PATH = re.compile(rf"`((?:{'|'.join(PACKAGES)}|docs|tests)/[\w./-]*)`")
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")

@@ -18,6 +18,9 @@ BATCHES_MIN: Final = 50
 MARGIN: Final = 1.3
 LONGER_MAX: Final = 10.0
 
+# Where measuring again did not help this often in a row, so many windows follow in which it is not tried.
+SKIPPED_MAX: Final = 64
+
 ENDS: Final = {"production": ("producer",), "consumption": ("consumer",), "both": ("producer", "consumer")}
 
 
@@ -25,6 +28,8 @@ ENDS: Final = {"production": ("producer",), "consumption": ("consumer",), "both"
 class Pace:
     rates: dict[tuple[str, str, str], float] = field(default_factory=dict)  # cell, architecture, role -> messages/s
     longer: dict[tuple[str, str], float] = field(default_factory=dict)  # cell, window -> factor of the asked length
+    in_vain: int = 0  # windows in a row that were disturbed when they were measured again, too
+    skipped: int = 0  # disturbed windows that are left as they are, before it is tried again
 
     def note(self, cell: Cell, architecture: str, rates: Mapping[str, list[float]]) -> None:
         """Remember the last rate of each role."""
@@ -49,3 +54,14 @@ class Pace:
             return False
         self.longer[cell.id, window] = min(LONGER_MAX, MARGIN * needed)
         return True
+
+    def tries_again(self, attempt: int, disturbed: bool) -> bool:  # noqa: FBT001
+        """Whether a window is measured again: it is worth it where disturbances pass, and not where they stay."""
+        if attempt > 1:
+            self.in_vain = self.in_vain + 1 if disturbed else 0
+            self.skipped = min(SKIPPED_MAX, 2**self.in_vain) if disturbed else 0
+            return False
+        if disturbed and self.skipped:
+            self.skipped -= 1
+            return False
+        return disturbed

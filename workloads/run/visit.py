@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from workloads.spec.plan import Visit
     from workloads.trial.record import TrialRecord
 
-# A window that was disturbed is measured this often at most, and so is one whose consumers ran dry.
-ATTEMPTS_MAX: Final = 2
+# So often a window is measured whose consumers run dry.
 FILLS_MAX: Final = 6
 # So much more is stored than the consumers are expected to take.
 SPARE: Final = 1.5
@@ -101,7 +100,7 @@ class VisitRun:
         """One architecture's turn, again where it was disturbed; consumers get more where they ran dry."""
         at = partial(Place, window=window, round=turn, place=place)
         attempt = fills = 0
-        while attempt < ATTEMPTS_MAX:
+        while True:
             await self._ready(name, run, window, fills)
             run.number += 1
             found = await run.window(at(number=run.number, attempt=attempt + 1), self._longer(window))
@@ -109,7 +108,7 @@ class VisitRun:
             if found is None and (fills := fills + 1) < FILLS_MAX:
                 continue
             attempt += 1
-            if found is None or found.opened_ns is None or not found.load.disturbed:
+            if found is None or found.opened_ns is None or not self._pace.tries_again(attempt, found.load.disturbed):
                 return
 
     async def _ready(self, name: str, run: TrialRun, window: str, fills: int) -> None:
@@ -120,7 +119,7 @@ class VisitRun:
         if window != CONSUMPTION or length.duration_s is None:
             return
         cell, window_s = self._visit.cell, length.lead_s + length.duration_s * self._longer(window)
-        known = self._pace.rate(cell, name, "consumer") or 2 * self._pace.rate(cell, name, "producer")
+        known = self._pace.rate(cell, name, "consumer") or self._pace.rate(cell, name, "producer")
         wanted = known * window_s * SPARE * 2**fills
         stored = run.record.acknowledged - run.record.consumed
         least = cell.messages_least

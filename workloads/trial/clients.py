@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from dataclasses import asdict
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from workloads.clients.drivers.api import STORAGE_FAILED, DriverError, WindowOrder
@@ -147,11 +148,17 @@ class Work:
         await asyncio.gather(*self._done.values(), return_exceptions=True)
 
     async def lasts(self, seconds: float) -> bool:
-        """Let time pass; False where a client came to its end before, raising what ended it."""
-        ended, _ = await asyncio.wait(self._done.values(), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for task in ended:
-            task.result()
-        return not ended
+        """Let time pass; False where a consumer ran dry before, or all have ended. Raises what ended a client.
+
+        One that has no partitions ends at once, and is not missed.
+        """
+        until = monotonic() + seconds
+        going = set(self._done.values())
+        while going and (left := until - monotonic()) > 0:
+            ended, going = await asyncio.wait(going, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if any(task.result().get("dry") for task in ended):
+                return False
+        return bool(going)
 
     async def stop(self) -> None:
         for client in self._who:

@@ -252,10 +252,11 @@ def under_ways(tmp_path_factory: pytest.TempPathFactory) -> Seen:
 
 def under_way(seen: Seen, row: dict[str, Any]) -> float:
     produced = seen.requests(row, "producer")
-    together_ns = sum(
+    together_ns: int = sum(
         sum(bucket_range_ns(i)[0] * n for i, n in zip(one["latency_index"], one["latency_count"], strict=True))
         if one["latency_index"]
         else one["done_ns"] - one["sent_ns"]
         for one in produced
     )
-    return together_ns / (max(one["done_ns"] for one in produced) - min(one["sent_ns"] for one in produced))
+    window_ns: int = max(one["done_ns"] for one in produced) - min(one["sent_ns"] for one in produced)
+    return together_ns / window_ns

@@ -14,7 +14,7 @@ from tests.unit.workloads.run.plans import plan
 from workloads.clients.client_files import read_ids
 from workloads.run.runner import Summary
 from workloads.spec.plan import Plan
-from workloads.trial import trial
+from workloads.trial import evidence
 from workloads.trial.jobs import share
 from workloads.trial.record import TrialRecord
 
@@ -33,15 +33,17 @@ PLAN = plan(
 def shares_read(folder: Path, of: Plan) -> dict[str, list[set[int]]]:
     """By trial, the partitions of which each consumer read messages; of a run of which every trial is valid."""
     found: dict[str, list[set[int]]] = {}
-    real = trial.examine
+    real = evidence.examine
 
-    async def looks(record: TrialRecord, producers: Sequence[Path], consumers: Sequence[Path], *rest: Any, **how: Any) -> Any:
+    async def looks(
+        record: TrialRecord, producers: Sequence[Path], consumers: Sequence[Path], *rest: Any, **how: Any
+    ) -> Any:
         every = await asyncio.to_thread(lambda: list(map(read_ids, consumers)))
         found[record.trial.id] = [{number for number, ids in each.items() if len(ids)} for each in every]
         return await real(record, producers, consumers, *rest, **how)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trial, "examine", looks)
+        patch.setattr("workloads.trial.trial.examine", looks)
         assert run_here(folder, of) == Summary(valid=len(of.trials), invalid=0, failed=0)
     return found
 

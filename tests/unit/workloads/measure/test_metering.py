@@ -17,6 +17,7 @@ from workloads.measure.resources import Usage
 from workloads.processes.process import ProcessFailed
 from workloads.trial.record import Place
 
+
 def statistics(broker: int, *, lookups: int, commits: int, produced: int, cpu_ns: int = 0) -> BrokerStatistics:
     coordination = {"lookup": (lookups, 10 * lookups, 1000 * lookups), "commit": (commits, commits, commits)}
     return BrokerStatistics(broker, {"produce": (produced, 20 * produced, 640 * produced)}, coordination, cpu_ns)

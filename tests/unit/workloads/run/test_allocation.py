@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from hypothesis import given
@@ -122,6 +123,4 @@ def test_who_misses_more_gets_no_fewer_rounds(need: list[float], order: list[int
     found = rounds(2, Knows(**{name: need[place] for name, place in zip("abc", order, strict=True)}))
     assert found is not None
     pairs = sorted((need[place], found[cell]) for cell, place in zip((A, B, C), order, strict=True))
-    assert all(
-        fewer <= more for (one, fewer), (other, more) in zip(pairs, pairs[1:], strict=False) if one < other
-    )
+    assert all(fewer <= more for (one, fewer), (other, more) in pairwise(pairs) if one < other)

@@ -76,9 +76,7 @@ def test_the_end_of_a_broker_is_the_reason_though_its_client_speaks_first(stoppe
     assert (run.record.verdict, run.record.reason) == (FAILED, "broker-1 was ended by SIGKILL")
 
 
-def test_where_every_broker_lives_the_clients_reason_is_told(
-    stopped: Guarded, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_every_broker_lives_the_clients_reason_is_told(stopped: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arm, "END_NOTICED_WITHIN_S", 0.01)
     run = Ends()
     assert stopped(run, fails) == (False, 1)

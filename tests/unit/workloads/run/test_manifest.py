@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,8 @@ OF = plan(
 
 
 @pytest.fixture(scope="module")
-def made() -> Iterator[dict[str, object]]:
-    yield new_manifest(OF)
+def made() -> dict[str, object]:
+    return new_manifest(OF)
 
 
 def test_a_manifest_is_one_of_ours_and_survives_its_file(made: dict[str, object], tmp_path: Path) -> None:

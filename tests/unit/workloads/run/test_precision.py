@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -71,8 +71,8 @@ def test_a_whole_window_goes_from_the_first_send_to_the_last_completion() -> Non
 
 
 def test_a_window_of_time_goes_from_the_end_of_one_request_to_the_end_of_another() -> None:
-    """It opened at 100 and closed at 300: from 90, the last end before, to 290. The request that ended at 90 is outside,
-    that of 290 inside, and what was under way at the close is outside."""
+    """It opened at 100 and closed at 300: from 90, the last end before, to 290. The request that ended at 90 is
+    outside, that of 290 inside, and what was under way at the close is outside."""
     rows = [Row(0, 50), Row(60, 90), Row(80, 150), Row(90, 210), Row(150, 290), Row(280, 301), Row(290, 400)]
     assert rates_of([window(opened_ms=100, closed_ms=300)], requests(*rows)) == {
         ("producer", 1): pytest.approx(30 / 0.2)
@@ -241,7 +241,7 @@ POWERS = st.integers(-20, 20).map(lambda power: 2.0**power)  # whose logarithms 
 def test_which_side_is_ahead_changes_nothing_that_is_decided(rates: list[float]) -> None:
     """Every rate of one side is given to the other: all is measured in the same rounds."""
 
-    def of(swapped: bool) -> Told:  # noqa: FBT001
+    def of(*, swapped: bool) -> Told:
         sides = {"dsbs": 1, "static": 0} if swapped else {"dsbs": 0, "static": 1}
         cells = [cell.id for cell in ASKED.cells]
 
@@ -255,14 +255,19 @@ def test_which_side_is_ahead_changes_nothing_that_is_decided(rates: list[float])
 
     spent = {"windows": 21.0}
     for block in (2, 3, 4):
-        found = [rounds_for(ASKED, block, spent, {"1": 10.0}, of(swapped)) for swapped in (False, True)]
+        found = [rounds_for(ASKED, block, spent, {"1": 10.0}, of(swapped=swapped)) for swapped in (False, True)]
         assert found[0] == found[1]
 
 
 def test_rates_are_read_from_the_records_of_each_trial_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = ResultsFolder(tmp_path)
-    read: list[int] = []
-    monkeypatch.setattr(precision, "rates_of", lambda *of: (read.append(1), rates_of(*of))[1])
+    read = []
+
+    def counted(windows: Sequence[Mapping[str, Any]], rows: pa.Table) -> Rates:
+        read.append(windows)
+        return rates_of(windows, rows)
+
+    monkeypatch.setattr(precision, "rates_of", counted)
     for trial in ASKED.trials:
         if trial.block < 3 and trial.architecture.name != "zookeeper":
             record = measured(trial, producer=scattered(trial), consumer=scattered(trial))

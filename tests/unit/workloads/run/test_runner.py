@@ -52,7 +52,12 @@ class Made:
         self.fleets: list[tuple[int, Fleet, int]] = []  # block, what was left of it, rounds of its first cell
         self.killed_in: int | None = None  # block
         monkeypatch.setattr(runner, "new_manifest", manifest_of)
-        monkeypatch.setattr(Run, "_fleet", lambda run, *asked: self._fleet(run, *asked))
+        made = self
+
+        async def fleet(run: Run, block: int, fleet: Fleet, rounds: Mapping[str, int]) -> None:
+            await made._fleet(run, block, fleet, rounds)
+
+        monkeypatch.setattr(Run, "_fleet", fleet)
 
     def run(self) -> Shown:
         shown = Shown()

@@ -325,9 +325,7 @@ LOADS = [
 
 
 @pytest.mark.parametrize(("source", "piece", "message"), LOADS)
-def test_a_load_without_its_mode_and_the_mode_without_a_load_are_refused(
-    source: str, piece: str, message: str
-) -> None:
+def test_a_load_without_its_mode_and_the_mode_without_a_load_are_refused(source: str, piece: str, message: str) -> None:
     error = refusal(source)
     assert message in error.message
     assert (error.line, error.column) == place_of(source, piece)

@@ -288,7 +288,8 @@ def test_a_wrong_size_is_refused(size: str, message: str) -> None:
 
 @pytest.mark.parametrize("mode", ["splitt", "Split", "both", "[split, streamin]"])
 def test_an_unknown_mode_is_refused_with_the_known_ones(mode: str) -> None:
-    assert re.search(r"mode cannot be '\w+': it must be split, streaming or load", refusal(experiment(mode=mode)).message)
+    message = refusal(experiment(mode=mode)).message
+    assert re.search(r"mode cannot be '\w+': it must be split, streaming or load", message)
 
 
 def test_a_message_starts_with_file_line_and_column() -> None:
