@@ -77,7 +77,7 @@ def _distance(logs: Mapping[int, float], published: Mapping[int, float]) -> floa
 
 def _nearest(corners: Mapping[Corner, Mapping[int, Found]], published: Mapping[int, float]) -> dict[Corner, float]:
     """Corner -> in what share of draws it is the nearest."""
-    drawn = random.Random(SEED)  # noqa: S311 - nothing is kept secret by it
+    drawn = random.Random(SEED)
     wins = dict.fromkeys(corners, 0)
     for _ in range(DRAWS):
         distances = {

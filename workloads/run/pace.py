@@ -55,7 +55,7 @@ class Pace:
         self.longer[cell.id, window] = min(LONGER_MAX, MARGIN * needed)
         return True
 
-    def tries_again(self, attempt: int, disturbed: bool) -> bool:  # noqa: FBT001
+    def tries_again(self, attempt: int, disturbed: bool) -> bool:
         """Whether a window is measured again: it is worth it where disturbances pass, and not where they stay."""
         if attempt > 1:
             self.in_vain = self.in_vain + 1 if disturbed else 0

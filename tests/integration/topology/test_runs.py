@@ -14,7 +14,7 @@ from tests.integration.processes.running import command_of, descendants
 from tests.integration.runs.short_runs import Hooks, rows, run_command, run_here, spec_file
 from tests.integration.runs.test_interruption import interrupted
 from tests.unit.workloads.run.plans import plan
-from workloads.spec.plan import Trial
+from workloads.spec.plan import Visit
 
 pytestmark = [pytest.mark.machine, pytest.mark.usefixtures("namespaces")]
 
@@ -47,8 +47,8 @@ def test_what_a_broker_asks_zookeeper_takes_the_round_trip_that_the_file_says(tm
 def test_a_trial_whose_links_are_killed_fails_with_the_reason(tmp_path: Path) -> None:
     slow = plan(architectures=STATIC, experiments=f"experiments: {{one: {SLOW}}}")
 
-    def kill(trial: Trial) -> None:
-        if "rate=200" in trial.id:
+    def kill(visit: Visit) -> None:
+        if "rate=200" in visit.cell.id:
             (links,) = links_of(os.getpid())
             os.kill(links, signal.SIGKILL)
 

@@ -1,7 +1,8 @@
-"""The statistic by which a run stops is computed by the runner, and is the report's."""
+"""The statistic by which a run shares out its budget is computed by the runner, and is the report's."""
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 from analysis.findings import Findings
 from analysis.statistics.intervals import interval
 from tests import made_findings
-from workloads.results import REQUESTS
-from workloads.run.precision import rates_of, ratio_interval
+from workloads.results import REQUESTS, TRIALS
+from workloads.run.precision import half_width, rates_of
 
 
 def test_the_interval_of_a_ratio_is_the_reports() -> None:
@@ -20,17 +21,21 @@ def test_the_interval_of_a_ratio_is_the_reports() -> None:
     for blocks in (2, 3, 5, 100):
         logs = [generator.gauss(0.5, 0.05) for _ in range(blocks)]
         row = interval(logs).columns()
-        assert row["high"] / row["ratio"] - 1 == pytest.approx(ratio_interval(logs), rel=1e-9)
-        assert row["ratio"] / row["low"] - 1 == pytest.approx(ratio_interval(logs), rel=1e-9)
+        assert math.log(row["high"] / row["ratio"]) == pytest.approx(half_width(logs), rel=1e-9)
+        assert math.log(row["ratio"] / row["low"]) == pytest.approx(half_width(logs), rel=1e-9)
 
 
 def test_the_rates_of_a_trial_are_the_reports(found: Findings, run_folder: Path) -> None:
+    """Of windows of which the report drops no beginning."""
     clients = {role: client for client, role in made_findings.ROLES.items()}
-    expected: dict[str, dict[str, float]] = {}
-    for row in found.trials:
-        rate = row["messages_done"] / row["window_s"]
-        expected.setdefault(row["trial_id"], {})[clients[row["role"]]] = rate
-    tables = [pq.read_table(path) for path in (run_folder / REQUESTS).glob("*.parquet")]
-    assert {table.column("trial_id")[0].as_py(): rates_of(table) for table in tables} == {
-        trial: pytest.approx(rates) for trial, rates in expected.items()
+    expected = {
+        (row["trial_id"], clients[row["role"]], row["round"]): row["messages"] / row["window_s"]
+        for row in found.windows
+        if row["used"]
     }
+    mine: dict[tuple[str, str, int], float] = {}
+    for path in (run_folder / TRIALS).glob("*.parquet"):
+        (trial,) = pq.read_table(path).to_pylist()
+        rates = rates_of(trial["windows"], pq.read_table(run_folder / REQUESTS / path.name))
+        mine |= {(trial["trial_id"], *key): rate for key, rate in rates.items()}
+    assert mine == {key: pytest.approx(rate) for key, rate in expected.items()}
