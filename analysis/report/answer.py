@@ -42,13 +42,16 @@ class Line:
 
 
 def pairs(found: Findings) -> tuple[Pair, ...]:
-    """The pairs to show, in order: those that the run names, the paper's, and each one beside the control."""
+    """The pairs to show, in order: those that the run names, or the paper's; each one beside the control; and all pairs
+    of an architecture that would not stand in the table."""
     measured = [(row["architecture"], row["against"]) for row in found.pooled]
     named = [(row["architecture"], row["against"]) for row in found.pooled if row["primary"]] or [PAPER_PAIR]
-    again = aa_pair(found)
-    beside = [pair for pair in measured if pair[1] == CONTROL and (again is None or again[0] not in pair)]
-    wanted = [pair for pair in dict.fromkeys((*named, *beside)) if pair in measured]
-    return tuple(wanted or dict.fromkeys(measured))
+    twin = (aa_pair(found) or ("",))[0]
+    beside = [pair for pair in measured if pair[1] == CONTROL]
+    wanted = [pair for pair in dict.fromkeys((*named, *beside)) if pair in measured and twin not in pair]
+    names = {name for pair in wanted for name in pair}
+    lost = [pair for pair in measured if not names.issuperset(pair) and twin not in pair]
+    return tuple(dict.fromkeys((*wanted, *lost)))
 
 
 def aa_pair(found: Findings) -> Pair | None:

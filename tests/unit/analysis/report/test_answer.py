@@ -35,6 +35,17 @@ def test_a_run_without_the_papers_pair_shows_what_it_has(steady: Findings) -> No
     assert answer.pairs(other) == (("dsbs", "zookeeper-watch"),)
 
 
+def test_an_architecture_that_nobody_asked_about_stands_beside_all_others(steady: Findings) -> None:
+    foreign = tuple(
+        {**row, "architecture": "kafka-kraft", "primary": False}
+        for row in steady.pooled
+        if (row["architecture"], row["against"]) in (("dsbs", "zookeeper"), ("dsbs", "zookeeper-watch"))
+    )
+    primary = tuple(row for row in steady.pooled if row["primary"])
+    other = dataclasses.replace(steady, pooled=(*primary, *foreign), zero=())
+    assert answer.pairs(other)[2:] == (("kafka-kraft", "zookeeper"), ("kafka-kraft", "zookeeper-watch"))
+
+
 def test_a_line_has_a_ratio_for_each_family_with_interval_verdict_and_count(steady: Findings) -> None:
     line = lines(steady)["dsbs", "zookeeper"]
     assert line.label == "DSBS / ZooKeeper asked each time"
