@@ -72,7 +72,7 @@ class BrokerProcess:
         self._closing.callback(os.close, locked(config.data_dir))
         owned(config.data_dir, config.me.id)
         of_this_layout(config.data_dir)
-        peers, asking = GrpcTransport(), GrpcAsking()
+        peers, asking = GrpcTransport(config.me), GrpcAsking()
         self._closing.push_async_callback(peers.close)
         lives = partial(lives_on_disk, config.data_dir)
         setup = CoordinatorSetup(

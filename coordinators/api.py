@@ -9,19 +9,22 @@ eventually visible     `view`, `views`, `group_coordinator`. Snapshots of what t
 at this moment         `leader`, `known_leader`, `find_leader`. On the path of every produce and fetch. Answered only
                        under a lease that has not ended; by then at the latest nobody else leads where ZooKeeper
                        decides. An architecture that holds its metadata in the broker answers at once, one that
-                       looks each request up is awaited. An answer is good at once; one that waited is worth what
-                       `confirmed` says, and `serves` is asked right before something is appended.
+                       looks up is awaited: by a look-up that begins after the request came (`waits/look_ups.py`).
+                       An answer is good at once; one that waited is worth what `confirmed` says, and `serves` is
+                       asked right before something is appended.
 agreed                 `create_topic`, `delete_topic`. When they return, the change has happened; a creation says
                        which brokers certainly know of it, or will find it when asked (`find_topics`, `leader`).
                        `zookeeper`: linearizable. `dsbs`: eventually the same everywhere. `static`: on all brokers or
                        on none, one change of a name at a time; refused while a broker is away.
 compare and set        `change_in_sync`, `resign`. They happen only if this broker leads at the epoch that it names.
                        `zookeeper`: linearizable. `dsbs`: compared with what this broker knows. `static` refuses.
-durable                `commit_offsets`, `committed_offsets`, `expire_groups`. A commit that returned is found again
-                       after a restart of the broker that took it; where commits are written at an interval, after an
-                       orderly one. A group's first commit in a partition outlives its broker, however it ends, where
-                       groups pass on at all: before it, a consumer might begin at the latest message and skip. What
-                       groups committed goes with its topic, and with the group, when nobody has used it for long.
+durable                `commit_offsets`, `committed_offsets`, `expire_groups`. What a commit that returned promises is
+                       the option `offsets`: `memory`, it is lost with the broker's process; `journal`, it survives a
+                       restart of that broker; `journal_copied`, and is copied to the brokers next in succession;
+                       `zookeeper_each`, ZooKeeper has it; `zookeeper_interval`, ZooKeeper has it after the interval
+                       or an orderly stop. With the last three a group's first commit in a partition outlives its
+                       broker, however it ends: before it, a consumer might begin at the latest message and skip.
+                       What groups committed goes with its topic, and with the group, when nobody has used it for long.
 =====================  ==========================================================================================
 
 Leadership passes without being asked for: the back ends see to it that the partitions of a dead broker get the leader

@@ -1,20 +1,23 @@
-"""Frames between brokers over gRPC: the service that takes them in, and the connections that they go out on.
+"""Frames between brokers: the gRPC service that takes them in, and the connections that they go out on.
 
-Each peer has one connection and one queue; frames go out one after the other, each with a deadline. A lost frame is
-no error: the coordinator is made for that. A connection on which a frame was lost is given up, and the next frame
-has a new one: after a silent break TCP itself would wait for minutes, and gRPC pauses between its attempts to
-reach a broker that was dead, which would keep the answer from one that has just come back.
+Small ones go as datagrams where that is known to work (`datagrams.py`). For the others, each peer has one connection
+and one queue; frames go out one after the other, each with a deadline. A lost frame is no error: the coordinator is
+made for that. A connection on which a frame was lost is given up, and the next frame has a new one: after a silent
+break TCP itself would wait for minutes, and gRPC pauses between its attempts to reach a broker that was dead, which
+would keep the answer from one that has just come back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
 from brokers.rpc import peer_pb2 as pb
+from brokers.rpc.datagrams import Address, Datagrams
 from brokers.rpc.peer_pb2_grpc import PeerServicer, PeerStub
 from coordinators.errors import OutcomeUnknown
 
@@ -37,18 +40,21 @@ _OPTIONS: Final = (
     ("grpc.enable_retries", 0),
 )
 
-Address = tuple[str, int]
-
 
 class GrpcTransport:
     """A `coordinators.registry.Transport`; `PeerService` hands it what comes in."""
 
-    def __init__(self) -> None:
+    def __init__(self, me: Broker | None = None) -> None:
+        """Without `me` nothing is sent as a datagram."""
+        self._me = me
         self._lines: dict[Address, Line] = {}
+        self._datagrams = Datagrams(self.arrived, time.monotonic)
         self._deliver: Callable[[bytes], None] | None = None
 
     def listen(self, deliver: Callable[[bytes], None]) -> None:
         self._deliver = deliver
+        if self._me is not None:
+            self._datagrams.open((self._me.host, self._me.rpc_port))
 
     def arrived(self, content: bytes) -> None:
         if self._deliver is not None:
@@ -56,6 +62,8 @@ class GrpcTransport:
 
     def send(self, to: Broker, content: bytes) -> None:
         address = (to.host, to.rpc_port)
+        if self._datagrams.send(address, content):
+            return
         line = self._lines.get(address)
         if line is None:
             if len(self._lines) >= CONNECTIONS_MAX:
@@ -64,6 +72,7 @@ class GrpcTransport:
         line.put(content)
 
     async def close(self) -> None:
+        self._datagrams.close()
         lines = list(self._lines.values())
         self._lines.clear()
         await asyncio.gather(*(line.close() for line in lines))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -77,9 +77,12 @@ class Running(NamedTuple):
         return used / 1000
 
 
-def started(stack: ExitStack, folder: Path, options: dict[str, Any]) -> Running:
-    broker = RunningBroker(folder, coordinator=options, topics={"auto_create": True, "partitions": 3})
-    broker.module = ("brokers",)
+def made(folder: Path, options: dict[str, Any]) -> RunningBroker:
+    return RunningBroker(folder, coordinator=options, topics={"auto_create": True, "partitions": 3})
+
+
+def started(stack: ExitStack, broker: RunningBroker, module: Sequence[str] = ("brokers",)) -> Running:
+    broker.module = module
     broker.start()
     stack.callback(broker.stop)
     assert broker.process is not None
@@ -94,11 +97,11 @@ def started(stack: ExitStack, folder: Path, options: dict[str, Any]) -> Running:
     return Running(broker.process.pid, client)
 
 
-def cost_us(broker: Running, made: Callable[[int], bytes], in_flight: int, requests: int) -> float:
+def cost_us(broker: Running, job: Callable[[int], bytes], in_flight: int, requests: int) -> float:
     """Processor time of the broker for a request."""
     numbers = count()
     rounds = max(1, requests // in_flight)
-    frames = [b"".join(made(next(numbers)) for _ in range(in_flight)) for _ in range(rounds)]
+    frames = [b"".join(job(next(numbers)) for _ in range(in_flight)) for _ in range(rounds)]
     before_us = broker.used_us()
     for frame in frames:
         broker.client.send(frame)
@@ -119,7 +122,7 @@ def compared(names: list[str], in_flight: list[int], jobs: list[str], requests: 
                 server = Server()
                 stack.callback(server.close)
                 options = {**options, "connect": server.address}
-            brokers[name] = started(stack, folder / name, options)
+            brokers[name] = started(stack, made(folder / name, options))
         for number in range(rounds + 1):  # the first is for warmth
             for job in jobs:
                 for each in in_flight:

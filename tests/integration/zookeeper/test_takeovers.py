@@ -33,7 +33,8 @@ async def test_an_answer_that_came_after_the_lease_had_ended_is_none(server: Ser
         await leader.create_topic("orders", 1, 1)
         assert (await led(leader, AT)).leader == 1
         asking = asyncio.ensure_future(leader.find_leader(AT))
-        await asyncio.sleep(0)  # it is sent
+        while session_of(leader).client.oldest is None:  # noqa: ASYNC110 - until it is sent
+            await asyncio.sleep(0)
         clock.jump(12)
         with pytest.raises(Unavailable):
             await asking
