@@ -294,6 +294,29 @@ def test_every_architecture_is_offered_the_same_share_of_what_all_sustain(tmp_pa
             assert sum(sum(one["latency_count"]) for one in latency) > 0
 
 
+def test_where_one_dies_before_it_is_known_what_all_sustain_nobody_is_measured_at_another_rate(tmp_path: Path) -> None:
+    before = descendants(os.getpid())
+    left = ["static"]
+
+    def kill(record: TrialRecord) -> None:
+        if record.trial.id.startswith("sustained/") and record.trial.architecture.name == "static" and left:
+            left.pop()
+            os.kill(broker_of("block-1-static", before), signal.SIGKILL)
+
+    loads = plan(
+        architectures=TWO,
+        experiments="experiments: {one: {message_size: 32B, batch_size: 10, mode: load, load: 20%}}",
+        profile="{experiments: one, duration_s: 0.1, tries: 1}",
+    )
+    with at_work(kill):
+        assert run_here(tmp_path, loads) == Summary(valid=0, invalid=0, failed=2)
+    found = {row["architecture"]: row for row in rows(tmp_path).values()}
+    assert found["static"]["reason"].startswith("broker-2 was ended by SIGKILL")
+    assert found["dsbs"]["reason"] == "what all architectures sustain is not known"
+    assert {row["rate"] for row in found.values()} == {None}
+    assert run_here(tmp_path, loads) == Summary(valid=2, invalid=0, failed=0)
+
+
 def test_what_all_sustain_is_found_once_for_a_cell_and_all_its_loads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
