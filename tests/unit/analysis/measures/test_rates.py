@@ -143,6 +143,12 @@ def test_trial_that_cannot_be_believed_has_a_reason(
     assert judged(rows, **columns) == (verdict, reason)
 
 
+def test_windows_of_a_trial_that_cannot_be_believed_have_no_rate_and_keep_its_reason() -> None:
+    (found,) = of([whole(0.75)], [window(1, **WHOLE)], acknowledged=1)
+    assert (found["verdict"], found["rps"], found["kbps"], found["messages"]) == ("invalid", None, None, 30_000)
+    assert found["reason"] == "the request rows hold 30000 messages, the trial says 1"
+
+
 def test_work_outside_of_windows_counts_for_the_balance_and_for_no_rate() -> None:
     filled = whole(9.0, 5_000, number=0)
     own = trial(windows=[window(1, **WHOLE)], acknowledged=35_000, consumers=0)

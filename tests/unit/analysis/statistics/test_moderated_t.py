@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from analysis.statistics import moderated_t
-from analysis.statistics.moderated_t import FAMILY_MIN, PRIOR_DEGREES_MAX, Own, Spread, fit, moderated
+from analysis.statistics.moderated_t import FAMILY_MIN, Own, Spread, fit, moderated
 from analysis.statistics.student_t import quantile
 
 
@@ -35,8 +35,9 @@ def test_prior_is_found_again_from_its_draws() -> None:
 
 
 def test_variances_that_differ_by_chance_alone_still_have_a_say() -> None:
+    """A family weighs six degrees at most, however alike its cells are."""
     own = [Own(0.01 * factor, 4) for factor in (0.9, 0.95, 1.0, 1.05, 1.1, 1.0, 1.0, 1.0)]
-    assert {spread.degrees for spread in moderated(own)} == {PRIOR_DEGREES_MAX + 4}
+    assert {spread.degrees for spread in moderated(own)} == {6 + 4}
     assert len({spread.variance for spread in moderated(own)}) == 5
 
 
