@@ -70,6 +70,7 @@ def test_spare_rounds_are_shared_out_by_hand() -> None:
     assert int((340 / 2 - BASE_S) / ROUND_S) == 11
     assert rounds(2, Knows(a=3, b=2, c=0.5)) == {A: ROUNDS_MAX, B: 5, C: 1}
     assert rounds(2, Knows(a=3, b=2.9, c=0.5), of=with_budget(250)) == {A: 3, B: 2, C: 1}
+    assert rounds(2, Knows(a=4, b=2.1, c=0.5), of=with_budget(250)) == {A: 4, B: 1, C: 1}
 
 
 def test_in_the_last_of_the_tries_all_that_is_left_is_spent() -> None:

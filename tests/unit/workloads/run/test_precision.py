@@ -80,9 +80,9 @@ def test_a_window_of_time_goes_from_the_end_of_one_request_to_the_end_of_another
 
 
 def test_an_end_at_the_very_moment_of_opening_or_closing_is_where_the_stretch_begins_or_ends() -> None:
-    rows = [Row(0, 100), Row(10, 200), Row(20, 300)]
+    rows = [Row(0, 100), Row(10, 200), Row(20, 300, messages=70)]
     found = rates_of([window(opened_ms=100, closed_ms=300)], requests(*rows))
-    assert found == {("producer", 1): pytest.approx(20 / 0.2)}
+    assert found == {("producer", 1): pytest.approx(80 / 0.2)}
 
 
 def test_where_nothing_had_ended_before_a_window_opened_it_begins_there() -> None:
