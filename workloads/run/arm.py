@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from shutil import rmtree
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from workloads.clients.drivers.api import DriverError
 from workloads.clients.process import Client, ClientFailed
@@ -22,7 +22,7 @@ from workloads.topology.choice import topology_of
 from workloads.trial.trial import TrialRun
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Sequence
     from pathlib import Path
 
     from workloads.faults.script import Script
@@ -122,7 +122,7 @@ class Arm:
             trial, self._system, self._clients, work, self._plan.timeout_s, self._everybody, script, history=history
         )
 
-    async def guarded(self, run: TrialRun, step: Awaitable[None]) -> bool:
+    async def guarded(self, run: TrialRun, step: Callable[[], Coroutine[Any, Any, None]]) -> bool:
         """Do a step of a trial while the system lives and the trial's time lasts; whether it came to its end. Else the
         record says why not, and the cluster is not fit for another trial."""
         before = monotonic()
@@ -137,8 +137,8 @@ class Arm:
             run.record.spent_s += monotonic() - before
         return True
 
-    async def _watched(self, run: TrialRun, step: Awaitable[None], left_s: float) -> None:
-        work = asyncio.ensure_future(step)
+    async def _watched(self, run: TrialRun, step: Callable[[], Coroutine[Any, Any, None]], left_s: float) -> None:
+        work = asyncio.create_task(step())
         watch = asyncio.create_task(run.faults.failed())
         try:
             await asyncio.wait({work, watch}, timeout=max(0.0, left_s), return_when=asyncio.FIRST_COMPLETED)

@@ -64,7 +64,8 @@ class Precision:
             ]
             for role in ROLES:
                 means = [means[role] for means in found if role in means]
-                widths.append(half_width(means))
+                if means or blocks < 2:  # a pair that has no rates in several blocks will not get any
+                    widths.append(half_width(means))
         return max(widths)
 
     def _pairs(self) -> list[tuple[str, str]]:
@@ -86,7 +87,7 @@ def block_means(one: Rates, other: Rates) -> dict[str, float]:
     """Role -> the mean log-ratio of the rounds that both have."""
     logs: dict[str, list[float]] = {}
     for role, turn in one.keys() & other.keys():
-        logs.setdefault(role, []).append(math.log(one[role, turn] / other[role, turn]))
+        logs.setdefault(role, []).append(math.log(one[role, turn]) - math.log(other[role, turn]))
     return {role: fmean(sorted(own)) for role, own in logs.items()}
 
 

@@ -229,7 +229,7 @@ class Run:
                 await run.warm(WARMUP_S)
             await run.forget()
 
-        if not await arm.guarded(run, warm()):
+        if not await arm.guarded(run, warm):
             self._note_lost(arm.architecture.name, f"the warm-up failed: {run.record.reason}")
 
     # --- a visit ------------------------------------------------------------------------------------------
@@ -239,8 +239,10 @@ class Run:
         up = {name: arm for name, arm in self._arms.items() if arm.up}
         records = []
         before = monotonic()
+        rate = await self._load_rate(visit, up) if up else None
+        if rate is None and visit.cell.load is not None:
+            up = {}  # at another rate than asked for, it would be another cell
         if up:
-            rate = await self._load_rate(visit, up)
             turn = first_turn(self._plan.seed, block, visit.cell.id)
             run = VisitRun(visit, up, self._begin, self._pace, rounds, turn)
             self._progress.visit_begins(visit)
@@ -249,7 +251,10 @@ class Run:
         for trial in visit.trials:
             if trial.architecture.name not in up:
                 record = TrialRecord(trial)
-                record.fail(self._why.get(trial.architecture.name, "its cluster was lost"))
+                lost = not self._arms[trial.architecture.name].up
+                record.fail(
+                    self._why[trial.architecture.name] if lost else "what all architectures sustain is not known"
+                )
                 records.append(record)
         self._note_time(monotonic() - before, records)
         for record in records:
@@ -268,7 +273,11 @@ class Run:
             return None
         known: dict[str, float] = self._manifest["sustained"]
         if cell.sustained_key not in known:
-            found = await VisitRun(visit, up, self._begin_plainly, Pace(), 1, 0).sustained(SUSTAINED_S)
+            run = VisitRun(visit, up, self._begin_plainly, Pace(), 1, 0)
+            found = await run.sustained(SUSTAINED_S)
+            for record in run.records:
+                if record.verdict == FAILED:
+                    self._note_lost(record.trial.architecture.name, record.reason)
             if found is None:
                 return None
             known[cell.sustained_key] = found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from workloads.faults.script import CONSUMPTION
 from workloads.run.rounds import in_turn
@@ -16,7 +16,7 @@ from workloads.trial.record import Place
 from workloads.trial.trial import WINDOWS, TrialRun
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from workloads.run.arm import Arm
     from workloads.run.pace import Pace
@@ -72,23 +72,23 @@ class VisitRun:
 
         await self._all(TrialRun.open)
         for name, run in self._live():
-            await self._arms[name].guarded(run, measure(run))
+            await self._arms[name].guarded(run, partial(measure, run))
         await self._all(TrialRun.forget)
         return min(found) if len(found) == len(self._runs) else None
 
     def _live(self) -> list[tuple[str, TrialRun]]:
         return [(name, run) for name, run in self._runs.items() if not run.record.verdict and self._arms[name].up]
 
-    async def _all(self, step: Callable[[TrialRun], Awaitable[None]]) -> None:
+    async def _all(self, step: Callable[[TrialRun], Coroutine[Any, Any, None]]) -> None:
         """A step that is not timed, on all at once."""
-        await asyncio.gather(*(self._arms[name].guarded(run, step(run)) for name, run in self._live()))
+        await asyncio.gather(*(self._arms[name].guarded(run, partial(step, run)) for name, run in self._live()))
 
     async def _round(self, window: str, turn: int) -> None:
         """Once more, with longer windows, where they were too short for the slowest architecture."""
         cell = self._visit.cell
         while True:
             for place, (name, run) in enumerate(in_turn(self._live(), self._turn + turn - 1), start=1):
-                await self._arms[name].guarded(run, self._window(name, run, window, turn, place))
+                await self._arms[name].guarded(run, partial(self._window, name, run, window, turn, place))
             live = self._live()
             duration_s = live[0][1].record.trial.length.duration_s if live else None
             if duration_s is None or not self._pace.lengthens(cell, window, duration_s, [name for name, _ in live]):

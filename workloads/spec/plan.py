@@ -155,9 +155,10 @@ def resolve(
     effort = chosen.effort
     if len(cells) * len(architectures) * effort.tries > TRIALS_MAX:
         raise PlanError(f"profile {profile!r} has more than {TRIALS_MAX:,} trials; lower its tries or its lists")
-    tries_max = effort.tries * (1 if effort.budget_s is None else BLOCKS_FACTOR_MAX)
-    selection = select(only, cells, architectures, tries_max)
-    layout = _Layout(spec.trials.seed, length, architectures)
+    selection = select(only, cells, architectures, effort.tries)
+    whole = effort.budget_s is not None and len(selection.tries) == effort.tries
+    tries_max = effort.tries * (BLOCKS_FACTOR_MAX if whole else 1)
+    layout = _Layout(spec.trials.seed, length, architectures, effort.tries)
     plan = Plan(
         spec_hash=_hash(spec, chosen, length, architectures, cells),
         name=_name(spec.file, profile),
@@ -275,17 +276,18 @@ def _hash(
 class _Layout:
     """Puts trials in their order: the cells of a block in one that is drawn from the seed."""
 
-    def __init__(self, seed: int, length: Length, architectures: tuple[Architecture, ...]) -> None:
+    def __init__(self, seed: int, length: Length, architectures: tuple[Architecture, ...], sure: int) -> None:
         self._seed = seed
+        self._sure = sure  # blocks that run in any case
         self._length = length
         self._architectures = architectures
         self._positions = itertools.count(1)
 
     def blocks(self, cells: Sequence[Cell], tries: int, selection: Selection) -> Iterator[Block]:
-        """Those of `selection`; trials have the places that they have among all."""
+        """Those of `selection`, and those behind the sure ones; trials have the places that they have among all."""
         for number in range(1, tries + 1):
             fleets = [self._fleet(number, group, selection) for group in self._by_cluster(number, cells)]
-            if number in selection.tries:
+            if number in selection.tries or number > self._sure:
                 yield Block(number, tuple(fleet for fleet in fleets if fleet.visits))
 
     def _by_cluster(self, block: int, cells: Sequence[Cell]) -> list[list[Cell]]:

@@ -106,6 +106,7 @@ class TrialRun:
         producers = self.clients.outs("producer")
         consumers = self.clients.outs("consumer") if self._joined else []
         findings = await examine(self.record, producers, consumers, stored, self._targets, history=self._history)
+        self.record.note_steps(self.faults.done)
         missed = [f"the script's step was not carried out: {step}" for step in self.faults.left()]
         self.record.audit_s = monotonic() - before
         self.record.verdict = INVALID if [*findings, *missed] else VALID

@@ -47,10 +47,10 @@ async def test_a_trial_whose_broker_dies_has_the_reason_and_takes_its_cluster_al
             run.system.nodes["broker-2"].kill()
             await asyncio.Event().wait()
 
-        assert not await arm.guarded(run, waits())
+        assert not await arm.guarded(run, waits)
         assert not arm.up
         assert (run.record.verdict, run.record.reason.split(";")[0]) == (FAILED, "broker-2 was ended by SIGKILL")
         assert not [pid for pid in pids if alive(pid)]
         await arm.start()
         fresh = trial_on(arm)
-        assert await arm.guarded(fresh, fresh.open())
+        assert await arm.guarded(fresh, fresh.open)

@@ -62,7 +62,7 @@ def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Ends, 
     own = Arm(PLAN.architectures[0], BLOCK.fleets[0], PLAN, tmp_path, "block-1-static-1", list)
 
     def guarded(run: Ends, step: Any) -> tuple[bool, int]:
-        return asyncio.run(own.guarded(cast("TrialRun", run), step())), stops
+        return asyncio.run(own.guarded(cast("TrialRun", run), step)), stops
 
     return guarded
 
