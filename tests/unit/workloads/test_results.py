@@ -21,8 +21,8 @@ from workloads.results import LATENCY, REQUESTS, TRIALS, ResultsFolder, bucket_o
 times_ns = st.integers(0, 2**63 - 1)
 
 REQUEST = {
-    "role": "producer", "client": 0, "partition": 1, "requests": 1, "messages": 20, "bytes": 640, "sent_ns": 5,
-    "done_ns": 9, "status": "ok", "latency_index": None, "latency_count": None,
+    "role": "producer", "client": 0, "window_number": 1, "partition": 1, "requests": 1, "messages": 20, "bytes": 640,
+    "sent_ns": 5, "done_ns": 9, "status": "ok", "latency_index": None, "latency_count": None,
 }  # fmt: skip
 
 
@@ -185,7 +185,7 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "is damaged"),
         (b"[]", "another version"),
         (b'{"schema_version": 99}', "another version"),
-        (b'{"schema_version": 2, "spec_hash": "x", "profile": "p"}', "lacks ended, planned, sizes, started"),
+        (b'{"schema_version": 3, "spec_hash": "x", "profile": "p"}', "lacks ended, planned, started"),
     ],
 )
 def test_a_manifest_that_cannot_be_used_is_refused_by_name(tmp_path: Path, content: bytes, complaint: str) -> None:

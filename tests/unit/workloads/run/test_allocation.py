@@ -81,7 +81,13 @@ def test_behind_the_tries_there_are_blocks_while_something_is_undecided_and_the_
     undecided = Knows(a=1.01, b=1, c=0.2)
     assert rounds(4, undecided, spent_s=400 - BASE_S) == {A: 1, B: 1, C: 1}
     assert rounds(4, undecided, spent_s=400 - BASE_S + 1) is None
-    assert rounds(4, Knows(a=1, b=1, c=0.2), spent_s=100) is None
+
+
+def test_a_run_ends_when_all_was_decided_after_two_blocks_running_and_not_before_the_fifth() -> None:
+    decided = Knows(a=1, b=1, c=0.2)
+    assert rounds(4, decided, spent_s=100) == rounds(5, decided, spent_s=100) == {A: 1, B: 1, C: 1}
+    assert rounds(6, decided, spent_s=100) is None
+    assert decided.asked[-2:] == [5, 4]
 
 
 def test_a_decided_run_keeps_to_its_tries_however_much_is_left() -> None:

@@ -14,7 +14,7 @@ from tests.unit.workloads.trial.records import measured
 from workloads.errors import UserError
 from workloads.results import ResultsFolder
 from workloads.run import runner
-from workloads.run.allocation import ROUNDS_MAX
+from workloads.run.allocation import BLOCKS_MIN, ROUNDS_MAX
 from workloads.run.progress import PlainProgress
 from workloads.run.runner import DiskFull, Run, SpecChanged
 from workloads.spec.plan import Fleet, Plan, Trial
@@ -98,22 +98,23 @@ def wild(trial: Trial) -> float:
 def test_a_run_whose_ratios_are_known_at_once_has_its_tries_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Made(monkeypatch, tmp_path, of_budget(1000, tries=3), settled)
+    made = Made(monkeypatch, tmp_path, of_budget(1000, tries=BLOCKS_MIN), settled)
     shown = made.run()
-    assert [(block, rounds) for block, _, rounds in made.fleets] == [(1, 1), (2, ROUNDS_MAX), (3, 1)]
+    assert [(block, rounds) for block, _, rounds in made.fleets] == [(1, 1), (2, ROUNDS_MAX), (3, 1), (4, 1), (5, 1)]
     assert shown.grown == []
     assert made.manifest["ended"]
-    assert made.manifest["tries"] == 3
+    assert made.manifest["tries"] == BLOCKS_MIN
     assert made.manifest["planned"] == sorted(trial.id for trial in made.of.sure_trials)
 
 
 def test_a_run_adds_blocks_until_its_ratios_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made(monkeypatch, tmp_path, of_budget(1000), scattered)
     shown = made.run()
-    assert [(block, rounds) for block, _, rounds in made.fleets] == [(1, 1), (2, ROUNDS_MAX), (3, ROUNDS_MAX)]
-    assert shown.grown == [2]
-    assert made.manifest["tries"] == 3
-    assert len(made.manifest["planned"]) == 6 == len(made.results.finished_trials())
+    rounds = [(block, rounds) for block, _, rounds in made.fleets]
+    assert rounds == [(1, 1), (2, ROUNDS_MAX), (3, ROUNDS_MAX), (4, 1), (5, 1)]
+    assert shown.grown == [2, 2, 2]
+    assert made.manifest["tries"] == BLOCKS_MIN
+    assert len(made.manifest["planned"]) == 2 * BLOCKS_MIN == len(made.results.finished_trials())
 
 
 def test_a_run_whose_ratios_stay_unknown_ends_with_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

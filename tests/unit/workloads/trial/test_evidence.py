@@ -37,7 +37,7 @@ def written(folder: Path) -> tuple[Path, Path]:
     write_produced(produce_job(producer, producer=0), sent)
     raw = {partition: bytearray(b"".join(i.to_bytes(8, "big") for i in ids)) for partition, ids in STORED.items()}
     seen = Consumed(ids=raw)
-    seen.note_receipt(0, 4, 9)
+    seen.note_receipt(0, 4, 9, 1)
     write_consumed(consume_job(consumer), seen)
     for out, operation, messages in ((producer, SEND, 6), (consumer, READ, 7)):
         history = History(history_path(out), "x", 0)
