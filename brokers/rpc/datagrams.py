@@ -2,7 +2,8 @@
 
 A call of gRPC costs both ends together about a millisecond of processor time, and an idle cluster says little but
 heartbeats, which may be lost. So a small frame goes as a datagram wherever the peer has shown that datagrams reach it
-and come back; else, and where it shows that no more, it takes the other way. Each datagram is answered by a short one.
+and come back; else, and where it shows that no more, it takes the other way. The peer shows it by its own frames, which
+say that it has heard lately; one that has not is answered by a short datagram.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import socket
 from contextlib import suppress
 from ipaddress import ip_address
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ CONTENT_BYTES_MAX: Final = 1200  # so that no network takes it apart
 ANSWERED_WITHIN_S: Final = 1.0
 PEERS_MAX: Final = 2000
 READ_AT_ONCE_MAX: Final = 100
-_FRAME, _HEARD = b"f", b"h"
+_FRAME, _FRAME_AND_HEARD, _HEARD = b"f", b"F", b"h"
 
 
 class Datagrams:
@@ -34,6 +36,7 @@ class Datagrams:
         self._socket: socket.socket | None = None
         self._reached: set[Address] = set()
         self._unanswered: dict[Address, float] = {}  # since when
+        self._heard: dict[Address, float] = {}  # when last
 
     def open(self, here: Address) -> None:
         """From now on datagrams come in; where that cannot be, none go out either."""
@@ -61,7 +64,8 @@ class Datagrams:
             self._put(_FRAME, to)  # without content: who hears it answers
             return False
         self._unanswered.setdefault(to, now)
-        return self._put(_FRAME + content, to)
+        has_heard = now - self._heard.get(to, -inf) < ANSWERED_WITHIN_S
+        return self._put((_FRAME_AND_HEARD if has_heard else _FRAME) + content, to)
 
     def close(self) -> None:
         if self._socket is not None:
@@ -87,14 +91,17 @@ class Datagrams:
             self._take(datagram, (sender[0], sender[1]))
 
     def _take(self, datagram: bytes, sender: Address) -> None:
-        if datagram == _HEARD:
+        kind, content = datagram[:1], datagram[1:]
+        if sender not in self._heard and len(self._heard) >= PEERS_MAX:
+            return
+        self._heard[sender] = self._clock()
+        if kind in (_HEARD, _FRAME_AND_HEARD):
             self._unanswered.pop(sender, None)
-            if len(self._reached) < PEERS_MAX:
-                self._reached.add(sender)
-        elif datagram.startswith(_FRAME):
+            self._reached.add(sender)
+        if kind == _FRAME:
             self._put(_HEARD, sender)
-            if len(datagram) > 1:
-                self._deliver(datagram[1:])
+        if content and kind in (_FRAME, _FRAME_AND_HEARD):
+            self._deliver(content)
 
 
 def _is_number(host: str) -> bool:

@@ -7,6 +7,8 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from brokers.rpc.datagrams import ANSWERED_WITHIN_S, CONTENT_BYTES_MAX, Address, Datagrams
 from tests.contract.backend import WITHIN_S, asynchronous, eventually
 
@@ -26,6 +28,19 @@ class End:
         self.now_s = 0.0
         self.frames: asyncio.Queue[bytes] = asyncio.Queue()
         self.datagrams = Datagrams(self.frames.put_nowait, lambda: self.now_s)
+
+
+def datagrams_read(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What all ends read, from now on."""
+    read: list[bytes] = []
+    take = Datagrams._take
+
+    def noted(self: Datagrams, datagram: bytes, sender: Address) -> None:
+        read.append(datagram)
+        take(self, datagram, sender)
+
+    monkeypatch.setattr(Datagrams, "_take", noted)
+    return read
 
 
 @asynccontextmanager
@@ -60,7 +75,7 @@ async def test_the_first_frame_takes_the_other_way_and_those_after_an_answer_are
 async def test_a_peer_that_answers_no_more_is_reached_the_other_way_until_it_answers_again() -> None:
     async with two() as (one, other):
         await met(one, other)
-        await eventually(lambda: not one.datagrams._unanswered)
+        await met(other, one)
         other.datagrams.close()
         assert one.datagrams.send(other.address, b"lost, as frames may be")
         one.now_s += ANSWERED_WITHIN_S
@@ -86,3 +101,18 @@ async def test_where_the_port_is_taken_nothing_is_a_datagram() -> None:
         assert not third.datagrams.send(other.address, b"x")
         third.datagrams.close()
         assert other.frames.empty()
+
+
+@asynchronous
+async def test_peers_that_speak_with_each_other_answer_by_their_frames_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with two() as (one, other):
+        await met(one, other)
+        await met(other, one)
+        await eventually(lambda: not one.datagrams._unanswered)
+        read = datagrams_read(monkeypatch)
+        for number in range(10):
+            for here, there in ((one, other), (other, one)):
+                here.now_s += ANSWERED_WITHIN_S / 4
+                assert here.datagrams.send(there.address, b"%d" % number)
+                assert await asyncio.wait_for(there.frames.get(), WITHIN_S) == b"%d" % number
+        assert len(read) == 20
