@@ -77,7 +77,9 @@ def test_the_manifest_says_what_each_architecture_is(results: Path) -> None:
     manifest = ResultsFolder(results).read_manifest()
     assert manifest is not None
     found = {each.pop("name"): each for each in manifest["architectures"]}
-    assert found["static"] == {"system": "brokerlab", "row": "static"}
+    assert found["static"] == {
+        "system": "brokerlab", "row": "static", "metadata": "memory", "offsets": "journal", "delay_us": 0,
+    }  # fmt: skip
     assert found["oracle"] == {"system": "brokerlab", "row": ORACLE, "pause_ms": 5}
     assert found["wrapped"] == {"system": "tests.toys.wrapped.system:Wrapped", "row": WRAPPED}
     assert found["elsewhere"]["system"] == "external"
