@@ -284,7 +284,8 @@ def test_a_batch_is_one_partitions_as_a_fetch_brought_it_and_a_commit_follows_ea
     assert messages == batches * BATCH
     assert fetches == batches, "an answer holds a batch"
     assert seen.commits == sum(row.requests for row in seen.rows) == commits == batches
-    assert place.journaled() == batches, "a commit is of one partition"
+    written = place.journaled()  # the last of a partition's commits that came in one turn is the one that is written
+    assert written == batches if in_flight == 1 else 0 < written <= batches, "a commit is of one partition"
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
