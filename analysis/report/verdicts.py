@@ -74,9 +74,9 @@ def _open(row: Found) -> Verdict:
         return Verdict(words.get(row["verdict"], str(row["verdict"])), "open")
     rounds = row.get("rounds_more")
     if rounds is not None:
-        return Verdict(f"undecided: about {rounds:,.0f} more rounds", "open")
+        return Verdict(f"undecided: about {_some(round(rounds), 'more round')}", "open")
     blocks = blocks_more(row)
-    return Verdict(f"undecided: about {blocks:,} more blocks" if blocks else "undecided", "open")
+    return Verdict(f"undecided: about {_some(blocks, 'more block')}" if blocks else "undecided", "open")
 
 
 def blocks_more(row: Found, precision: float = _PRECISION) -> int | None:
@@ -86,6 +86,10 @@ def blocks_more(row: Found, precision: float = _PRECISION) -> int | None:
     needed: float = (quantile(row["degrees"]) * row["sd"] / math.log1p(precision)) ** 2
     more = math.ceil(needed) - int(row["n"])
     return more if more > 0 else None
+
+
+def _some(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def counted(rows: Iterable[Verdict]) -> dict[Tone, int]:

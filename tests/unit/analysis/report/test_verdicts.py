@@ -45,6 +45,7 @@ def test_a_pooled_ratio_that_is_undecided_says_how_many_blocks_are_missing() -> 
     row = {**verdict(1.02, 0.4), "sd": 0.2, "degrees": 2, "n": 3, "rounds_more": None}
     assert row["verdict"] == "undecided"
     assert verdicts.of_rate(row, None).words == f"undecided: about {verdicts.blocks_more(row)} more blocks"
+    assert verdicts.of_rate({**row, "sd": 0.0, "rounds_more": 1}, None).words == "undecided: about 1 more round"
     wider = {**row, "sd": 0.4}
     assert (verdicts.blocks_more(wider) or 0) > (verdicts.blocks_more(row) or 0) >= 1
     assert verdicts.of_rate({**row, "sd": None}, None).words == "undecided"
