@@ -33,7 +33,8 @@ from analysis.statistics.student_t import quantile
 
 _TABLE_OF_AXIS = {"message_size": "size_sweep", "batch_size": "batch_sweep"}
 _TRY = "avg"
-_ROOM = 1.15  # above the highest value and below the lowest
+_ROOM = 1.15  # above the highest end of an interval and below the lowest
+_BEYOND_MAX = 2.0  # how far ends of intervals may take the axis beyond the values
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +206,11 @@ def _finish(axes: Axes, plan: _Plan, points: Sequence[_Point], every: Sequence[_
     axes.set_ylabel(f"{plan.role}, {UNITS[plan.metric]}")
     values = [point.value for point in every]
     value_axis(axes, values)
-    highest = max(values) * _ROOM
-    axes.set_ylim(min(values) / _ROOM if is_log else 0, highest)
+    # Intervals are shown whole, but one of few blocks may be so wide that nothing else could be read.
+    ends = [end for point in every for end in (point.low, point.high) if end is not None]
+    highest = min(max([*values, *ends]), _BEYOND_MAX * max(values)) * _ROOM
+    lowest = max(min([*values, *ends]), min(values) / _BEYOND_MAX) / _ROOM
+    axes.set_ylim(lowest if is_log else 0, highest)
 
 
 def _fixed(plan: _Plan, setting: tuple[Any, str]) -> str:

@@ -143,7 +143,7 @@ def windows(found: Findings) -> Table:
     """Every window, with its marks."""
     marks = ("disturbed", "unsettled", "few")
     rows = (
-        {**row, "marks": ", ".join(mark for mark in marks if row[mark]) or ("" if row["used"] else "not used")}
+        {**row, "marks": ", ".join([*(mark for mark in marks if row[mark]), *([] if row["used"] else ["not used"])])}
         for row in found.windows
     )
     return Table(

@@ -20,7 +20,7 @@ from workloads.run.visit import VisitRun
 from workloads.run.wall_time import Spent, described
 from workloads.topology.choice import remove_everywhere
 from workloads.trial.record import FAILED, INVALID, VALID, TrialRecord
-from workloads.trial.trial import NO_FAULTS
+from workloads.trial.trial import NO_FAULTS, SUSTAINED, WARMUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -221,7 +221,7 @@ class Run:
         """Untimed windows of the first cell, both ends at once."""
         trial = next(each for each in visit.trials if each.architecture == arm.architecture)
         cell = replace(trial.cell, mode="streaming", load=None)
-        run = arm.trial(replace(trial, id=f"warmup/{trial.id}", cell=cell), NO_FAULTS, history=False)
+        run = arm.trial(replace(trial, id=f"{WARMUP}/{trial.id}", cell=cell), NO_FAULTS, history=False)
 
         async def warm() -> None:
             await run.open()
@@ -286,7 +286,7 @@ class Run:
 
     def _begin_plainly(self, arm: Arm, visit: Visit) -> TrialRun:
         trial = next(each for each in visit.trials if each.architecture == arm.architecture)
-        return arm.trial(replace(trial, id=f"sustained/{trial.id}"), NO_FAULTS, history=False)
+        return arm.trial(replace(trial, id=f"{SUSTAINED}/{trial.id}"), NO_FAULTS, history=False)
 
     def _note_time(self, wall_s: float, records: Sequence[TrialRecord]) -> None:
         windows_s = sum(record.windows_s for record in records)

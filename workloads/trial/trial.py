@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from workloads.trial.record import Place
 
 NO_FAULTS: Final = Script()
+# What the id of a trial begins with that is not written down.
+WARMUP, SUSTAINED = "warmup", "sustained"
+UNTIMED_TRIALS: Final = (WARMUP, SUSTAINED)
 # The windows of a trial of each mode, in their order.
 WINDOWS: Final = {"split": (PRODUCTION, CONSUMPTION), "streaming": (BOTH,), "load": (BOTH,)}
 
@@ -54,7 +57,7 @@ class TrialRun:
         self.faults = Injection(script, system)
         self.system = system
         # A cluster that somebody else runs outlives the trial, and others may drive it at the same time.
-        self.topic = f"trial-{trial.position}" if system.nodes.names else f"trial-{trial.position}-{token_hex(4)}"
+        self.topic = topic_of(trial) if system.nodes.names else f"{topic_of(trial)}-{token_hex(4)}"
         self.number = UNTIMED  # of the last window
         self._work = work
         self._everybody = everybody
@@ -218,6 +221,12 @@ class TrialRun:
     async def _statistics(self) -> Sequence[BrokerStatistics]:
         """The brokers' own counters; none while a node is down, for then they cannot all be asked."""
         return () if self.faults.down else await self.system.statistics()
+
+
+def topic_of(trial: Trial) -> str:
+    """One name for a topic each: Apache Kafka deletes topics in its own time, and takes no new one of the same name."""
+    purpose, _, _ = trial.id.partition("/")
+    return f"{purpose if purpose in UNTIMED_TRIALS else 'trial'}-{trial.position}"
 
 
 def _rate(parts: Parts, done: str) -> float:
