@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from analysis.findings import PAPER_PAIR, Findings
 from analysis.measures import rank_correlation
-from analysis.report.columns import ARCHITECTURE, BATCH, BLOCK, CELL, MODE, ROLE, SIZE
+from analysis.measures.explain import explain
+from analysis.report.columns import AGAINST, ARCHITECTURE, BATCH, BLOCK, CELL, MODE, OTHERS, ROLE, SIZE
 from analysis.report.formats import Column, Row, Table
 
 _SWEPT_AT = 32  # bytes
@@ -93,6 +94,32 @@ def paper_audit(found: Findings) -> Table:
         columns=(Column("finding", "Finding"), Column("where", "Where"), Column("evidence", "Evidence")),
         rows=found.paper_audit,
     )
+
+
+def paper_explain(found: Findings) -> Table:
+    """The paper's ratios, and the pairs of architectures and settings of this run, the nearest first."""
+    rows = [{**row, **_by_batch(row["ratios"])} for row in explain(found)]
+    published = rows[0]["published"] if rows else {}
+    paper = {"architecture": f"{PAPER_PAIR[0]}, published", "against": PAPER_PAIR[1], "others": ""}
+    return Table(
+        name="paper_explain",
+        title="Which assumptions come nearest to the paper",
+        note="Ratios of production of 32-byte messages, by batch size. Distance: the mean absolute logarithm of "
+        "measured over published. Nearest: in what share of draws from the intervals this row is the nearest.",
+        columns=(
+            ARCHITECTURE,
+            AGAINST,
+            OTHERS,
+            *(Column(f"at_{batch}", f"Batch {batch}", "number") for batch in published),
+            Column("distance", "Distance", "number"),
+            Column("nearest", "Nearest", "share"),
+        ),
+        rows=({**paper, **_by_batch(published)}, *rows) if rows else (),
+    )
+
+
+def _by_batch(ratios: Mapping[int, float]) -> dict[str, float]:
+    return {f"at_{batch}": ratio for batch, ratio in ratios.items()}
 
 
 def audit(found: Findings) -> Table:

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from analysis.findings import Findings
 from analysis.report import rate_tables, why
 from analysis.report.appendix import performance, varying_batch_size
-from analysis.report.audit_tables import audit, equality, paper_audit, paper_comparison, paper_order, published_beside
+from analysis.report.audit_tables import (
+    audit,
+    equality,
+    paper_audit,
+    paper_comparison,
+    paper_explain,
+    paper_order,
+    published_beside,
+)
 from analysis.report.columns import without_empty_axes
 from analysis.report.cost_tables import batches, coordination_cost, coordination_request, request_times, resources
 from analysis.report.formats import Table
@@ -32,6 +40,7 @@ def every_table(found: Findings, names: Mapping[str, Name] | None = None) -> lis
         published_beside(found),
         paper_comparison(found),
         paper_order(found),
+        paper_explain(found),
         paper_audit(found),
         equality(found),
         audit(found),

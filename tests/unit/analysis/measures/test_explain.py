@@ -9,6 +9,7 @@ import pytest
 
 from analysis.findings import Findings
 from analysis.measures.explain import explain, published_ratios
+from analysis.report.audit_tables import paper_explain
 
 PUBLISHED = {1: 1.0, 20: 3.0, 50: 1.2}
 
@@ -66,6 +67,15 @@ def test_a_corner_that_lacks_a_published_batch_size_is_left_out() -> None:
     assert explain(found(whole, part)) == ()
     rows = explain(found(whole, part, corner(PUBLISHED, against="zookeeper-watch")))
     assert [(row["against"], row["others"]) for row in rows] == [("zookeeper", "a=1"), ("zookeeper-watch", "")]
+
+
+def test_the_table_has_a_column_for_each_published_batch_size_and_the_paper_in_its_first_row() -> None:
+    table = paper_explain(found(corner(PUBLISHED, "a=1"), corner({1: 2.0, 20: 3.0, 50: 1.2}, "a=2")))
+    assert [row["others"] for row in table.rows] == ["", "a=1", "a=2"]
+    assert [table.rows[0][f"at_{batch}"] for batch in PUBLISHED] == pytest.approx(list(PUBLISHED.values()))
+    assert [table.rows[2][f"at_{batch}"] for batch in PUBLISHED] == [2.0, 3.0, 1.2]
+    assert {f"at_{batch}" for batch in PUBLISHED} <= {column.name for column in table.columns}
+    assert paper_explain(Findings()).rows == ()
 
 
 def test_the_same_findings_say_the_same() -> None:
