@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real run with its report."""
     made = tmp_path_factory.mktemp("recomputed") / "run"
     assert run_here(made, RUN).valid == len(RUN.sure_trials)
-    subprocess.run([sys.executable, "-m", "analysis", str(made)], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "workloads", "analyze", str(made)], check=True, capture_output=True)
     return made
 
 
