@@ -151,6 +151,7 @@ class TopicMirror:
         if self._lived_before(name, life) and not self._forget_former_life(name):
             self._miss(name)
             return
+        self._faults.forget(f"{path}/partitions")  # an earlier topic of the name may have had more of them
         known = self.read.get(name)
         same_size = known is not None and len(known.partitions) == len(ats)
         partitions = [
